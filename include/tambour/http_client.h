@@ -24,6 +24,7 @@
 #include <tambour/byte_stream.h>
 #include <tambour/clock.h>
 #include <tambour/connector.h>
+#include <tambour/http_body.h>  // IWYU pragma: export
 #include <tambour/http_cookie.h>
 #include <tambour/http_message.h>
 #include <tambour/http_url.h>
@@ -116,6 +117,11 @@ class BodySource {
   /// when the peer has made room for it. If it fails, the connection is closed, and the request
   /// fails with the error if no response has arrived.
   [[nodiscard]] virtual Task<Result<>> read(Buffer& into) = 0;
+
+  /// The fields after a body that is sent in chunks, once read() has returned its end. By default
+  /// there are none. The request fails with HttpError::trailer_not_allowed if one
+  /// frames or routes a message.
+  [[nodiscard]] virtual const Fields& trailers() const noexcept;
 };
 
 /// A request. Not an aggregate: GCC 12 destroys the members of an aggregate that is written in
@@ -145,6 +151,11 @@ struct ClientRequest {
   /// The size of the body that the source produces. Without a value, it is sent in chunks, which
   /// servers of HTTP/1.0 do not understand.
   std::optional<std::uint64_t> source_bytes{};
+  /// Sends a body that is being received, with its length, if it is known, or in chunks with its
+  /// trailers: that of a request to a server, or that of another response. Sets `source`, unless
+  /// the body is empty. The body must exist until the response has been destroyed.
+  void forward(IncomingBody& body);
+
   /// Asks the server whether it will read the body before sending it (Expect: 100-continue). If the
   /// server does not answer within a second, the body is sent.
   bool expect_continue = false;
@@ -167,11 +178,17 @@ class ClientResponse {
   ClientResponse& operator=(ClientResponse&& other) noexcept;
   ~ClientResponse();
 
-  [[nodiscard]] Status status() const noexcept { return head_.status; }
-  [[nodiscard]] const Fields& fields() const noexcept { return head_.fields; }
-  [[nodiscard]] const ResponseHead& head() const noexcept { return head_; }
+  [[nodiscard]] const ResponseHead& head() const noexcept;
+  [[nodiscard]] Status status() const noexcept { return head().status; }
+  [[nodiscard]] const Fields& fields() const noexcept { return head().fields; }
   /// The URL of the request, or of the last redirect.
   [[nodiscard]] const Url& url() const noexcept { return url_; }
+
+  /// The body: to read it piece by piece, or to pass it on with Response::forward(). It must not be
+  /// used after the response has been destroyed.
+  [[nodiscard]] IncomingBody& body() noexcept;
+
+  // The same body, for programs that read it to its end.
 
   /// Appends the next bytes of the body to `into`, at most `bytes_max`, and returns their number; 0
   /// means the end of the body. Fails with StreamError::truncated if the connection ended within
@@ -203,9 +220,8 @@ class ClientResponse {
 
  private:
   friend struct client::Shared;
-  ClientResponse(ResponseHead head, Url url, std::unique_ptr<client::Exchange> exchange) noexcept;
+  ClientResponse(Url url, std::unique_ptr<client::Exchange> exchange) noexcept;
 
-  ResponseHead head_;
   Url url_;
   std::unique_ptr<client::Exchange> exchange_;
 };

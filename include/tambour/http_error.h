@@ -55,6 +55,7 @@ enum class HttpError : int {
   missing_host,            ///< No Host field in a request of HTTP/1.1.
   several_hosts,           ///< More than one Host field.
   bad_host,                ///< The Host field is not a host with an optional port.
+  http_2_preface,          ///< The preface of HTTP/2 without ALPN; the server does not speak it.
 
   // The end of a message's body: RFC 9112, section 6.
   bad_content_length = 150,       ///< Not a number of digits, or a number that is too large.

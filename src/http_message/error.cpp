@@ -104,6 +104,8 @@ class HttpCategory final : public std::error_category {
   }
   static const char* text_of_framing(HttpError error) noexcept {
     switch (error) {
+      case HttpError::http_2_preface:
+        return "The client speaks HTTP/2 without negotiation (\"h2c\"), which is not supported";
       case HttpError::bad_content_length:
         return "The Content-Length is not a number, or too large";
       case HttpError::several_content_lengths:
@@ -224,6 +226,7 @@ Status status_for(const Error& error) noexcept {
     case HttpError::unsupported_transfer_encoding:
       return Status::not_implemented;
     case HttpError::version_not_supported:
+    case HttpError::http_2_preface:
       return Status::http_version_not_supported;
     case HttpError::start_line_too_long:
       return Status::uri_too_long;

@@ -1,7 +1,7 @@
 // The reason phrases of HTTP status codes.
-#include <algorithm>
 #include <array>
-#include <utility>
+#include <cstddef>
+#include <cstdint>
 
 #include <tambour/http_status.h>
 
@@ -13,7 +13,7 @@ struct Phrase {
   std::string_view text;
 };
 
-// The registry of IANA, in ascending order.
+// The registry of IANA.
 constexpr std::array phrases = {
     Phrase{Status::continue_, "Continue"},
     Phrase{Status::switching_protocols, "Switching Protocols"},
@@ -78,13 +78,22 @@ constexpr std::array phrases = {
     Phrase{Status::network_authentication_required, "Network Authentication Required"},
 };
 
-static_assert(std::ranges::is_sorted(phrases, {}, &Phrase::status));
+constexpr std::size_t codes_end = 600;
+
+/// For each code: one more than the index of its phrase; 0: none. Each response needs one phrase.
+constexpr auto indices = [] {
+  std::array<std::uint8_t, codes_end> table{};
+  for (std::size_t i = 0; i < phrases.size(); ++i)
+    table.at(static_cast<std::size_t>(phrases.at(i).status)) = static_cast<std::uint8_t>(i + 1);
+  return table;
+}();
 
 }  // namespace
 
 std::string_view reason_phrase(Status status) noexcept {
-  const auto found = std::ranges::lower_bound(phrases, status, {}, &Phrase::status);
-  return found == phrases.end() || found->status != status ? std::string_view() : found->text;
+  const auto code = static_cast<std::size_t>(status);
+  const std::size_t index = code < codes_end ? indices[code] : 0;
+  return index == 0 ? std::string_view() : phrases[index - 1].text;
 }
 
 }  // namespace tambour::http

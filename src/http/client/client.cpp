@@ -7,49 +7,36 @@
 #include "base/clock.h"
 #include "http/client/exchange.h"
 #include "http/client/shared.h"
-#include "http_message/failure.h"
 #include "task/time_limit.h"
 
 namespace tambour::http {
-namespace {
 
-constexpr std::size_t read_bytes_max = std::size_t{256} * 1024;
-
-}  // namespace
-
-ClientResponse::ClientResponse(ResponseHead head, Url url,
-                               std::unique_ptr<client::Exchange> exchange) noexcept
-    : head_(std::move(head)), url_(std::move(url)), exchange_(std::move(exchange)) {}
+ClientResponse::ClientResponse(Url url, std::unique_ptr<client::Exchange> exchange) noexcept
+    : url_(std::move(url)), exchange_(std::move(exchange)) {}
 ClientResponse::ClientResponse(ClientResponse&& other) noexcept = default;
 ClientResponse& ClientResponse::operator=(ClientResponse&& other) noexcept = default;
 ClientResponse::~ClientResponse() = default;
 
+const ResponseHead& ClientResponse::head() const noexcept { return exchange_->head(); }
+IncomingBody& ClientResponse::body() noexcept { return exchange_->body(); }
+
 Task<Result<std::size_t>> ClientResponse::read(Buffer& into, std::size_t bytes_max) {
-  return exchange_->read(into, bytes_max);
+  auto piece = co_await body().read(bytes_max);
+  if (!piece) co_return std::unexpected(piece.error());
+  const std::size_t size = piece->size();
+  into.append(std::move(*piece));
+  co_return size;
 }
 
 Task<Result<Buffer>> ClientResponse::read_all(std::size_t bytes_max) {
-  Buffer body;
-  for (;;) {
-    // One more than the maximum shows that there is more.
-    const std::size_t room = std::min(bytes_max - body.size(), read_bytes_max) + 1;
-    auto got = co_await exchange_->read(body, room);
-    if (!got) co_return std::unexpected(got.error());
-    if (body.size() > bytes_max) {
-      exchange_->close();
-      co_return failure(HttpError::body_too_large);
-    }
-    if (*got == 0) co_return body;
-  }
+  return body().read_all(bytes_max);
 }
 
 Task<Result<std::string>> ClientResponse::read_text(std::size_t bytes_max) {
-  auto body = co_await read_all(bytes_max);
-  if (!body) co_return std::unexpected(body.error());
-  co_return body->to_string();
+  return body().read_text(bytes_max);
 }
 
-const Fields& ClientResponse::trailers() const noexcept { return exchange_->trailers(); }
+const Fields& ClientResponse::trailers() const noexcept { return exchange_->body().trailers(); }
 bool ClientResponse::is_complete() const noexcept { return exchange_->is_complete(); }
 Result<ByteStream> ClientResponse::upgrade() { return exchange_->upgrade(); }
 

@@ -7,6 +7,7 @@
 #include <tambour/stream_error.h>
 #include <tambour/when.h>
 
+#include "http/coding/body_decoder.h"
 #include "http/coding/lists.h"
 #include "http_message/failure.h"
 #include "http_message/h1/writer.h"
@@ -21,8 +22,6 @@ constexpr std::size_t small_body_max = std::size_t{64} * 1024;
 /// 10.1.1).
 constexpr Duration continue_timeout = std::chrono::seconds(1);
 constexpr int interim_responses_max = 32;
-/// How much of a body that has to be decoded is received at a time.
-constexpr std::size_t received_bytes_max = std::size_t{64} * 1024;
 
 /// Whether the protocols of a response with the status 101 were offered: RFC 9110, section 7.8.
 bool is_offered(const Fields& request, const Fields& response) {
@@ -39,7 +38,7 @@ bool is_offered(const Fields& request, const Fields& response) {
 
 }  // namespace
 
-Task<Result<ResponseHead>> Exchange::begin(const RequestHead& head, OutgoingBody body) {
+Task<Result<>> Exchange::begin(const RequestHead& head, OutgoingBody body) {
   body_ = std::move(body);
   Buffer output;
   // A sender of Upgrade must name it there: RFC 9110, section 7.8.
@@ -72,8 +71,12 @@ Task<Result<ResponseHead>> Exchange::begin(const RequestHead& head, OutgoingBody
   }
   // The server does not want the body: RFC 9110, section 10.1.1.
   if (code_of(received->status) >= 300 && !is_sent_) sender_.reset();
+  const h1::BodyFraming& framing = lease_->parser.framing();
+  if (framing.kind != h1::BodyKind::chunked && framing.kind != h1::BodyKind::until_close)
+    length_ = framing.kind == h1::BodyKind::length ? framing.length : 0;
+  head_ = std::move(*received);
   if (lease_->parser.is_complete()) complete();
-  co_return received;
+  co_return {};
 }
 
 Task<> Exchange::send_concurrently(Buffer output) {
@@ -114,7 +117,11 @@ Task<Result<>> Exchange::send_source(Buffer output) {
     if (is_chunked && !is_last) {
       h1::append_chunk(output, std::move(piece));
     } else if (is_chunked) {
-      static_cast<void>(h1::append_last_chunk(output, {}));
+      const Result<> ended = h1::append_last_chunk(output, body_.source->trailers());
+      if (!ended) {
+        send_error_ = ended.error();
+        co_return ended;
+      }
     } else {
       left -= piece.size();
       output.append(std::move(piece));
@@ -167,33 +174,21 @@ Task<Result<>> Exchange::receive() {
   co_return connection.parser.end_input(connection.input);
 }
 
-void Exchange::decode(Fields& fields, const DecodingLimits& limits) {
-  if (is_complete_ || is_tunnel()) return;
-  const auto codings = coding::codings_of(fields);
+void Exchange::decode(const DecodingLimits& limits) {
+  if (is_body_complete()) return;
+  const auto codings = coding::codings_of(head_.fields);
   if (!codings || codings->empty()) return;
-  decoder_.emplace(*codings, limits, coding::RawDeflate::accepted);
-  for (const char* const name : {"Content-Encoding", "Content-Length"}) fields.remove(name);
+  BodyAccess::decode(incoming_, *codings, limits, coding::RawDeflate::accepted);
 }
 
-Task<Result<std::size_t>> Exchange::read_decoded(Buffer& into, std::size_t bytes_max) {
-  while (!read_error_) {
-    const auto got = decoder_->read(into, bytes_max);
-    if (got && *got > 0) co_return got;
-    if (!got) {
-      read_error_ = got.error();
-    } else if (is_complete_) {
-      const auto ended = decoder_->end();
-      if (ended) co_return 0;
-      read_error_ = ended.error();
-    } else {
-      Buffer received;
-      const auto read = co_await read_received(received, received_bytes_max);
-      decoder_->append(std::move(received));
-      if (!read) co_return read;
-    }
-  }
+void Exchange::set_body_bytes_max(std::uint64_t bytes_max) noexcept {
+  if (lease_) lease_->parser.set_body_bytes_max(bytes_max);
+}
+
+std::unexpected<Error> Exchange::fail_body(const Error& error) noexcept {
+  if (!read_error_) read_error_ = error;
   end(false);
-  co_return std::unexpected(read_error_);
+  return std::unexpected(error);
 }
 
 std::optional<Duration> Exchange::patience(TimePoint since) const noexcept {
@@ -205,17 +200,18 @@ std::optional<Duration> Exchange::patience(TimePoint since) const noexcept {
   return limit ? std::min(*limit, left) : left;
 }
 
-Task<Result<std::size_t>> Exchange::read_received(Buffer& into, std::size_t bytes_max) {
+Task<Result<Buffer>> Exchange::read_body(std::size_t bytes_max) {
   if (read_error_) co_return std::unexpected(read_error_);
+  Buffer piece;
   // What follows the status 101 is not a body: the program takes it with the connection.
-  if (is_complete_ || is_tunnel()) co_return 0;
+  if (is_body_complete()) co_return piece;
   // Bytes that only frame the body do not extend the time.
   const TimePoint since = loop_.now();
   for (;;) {
     Connection& connection = *lease_.operator->();
-    auto moved = connection.parser.read_body(connection.input, into, bytes_max);
+    auto moved = connection.parser.read_body(connection.input, piece, bytes_max);
     if (moved && connection.parser.is_complete()) complete();
-    if (moved && (*moved > 0 || is_complete_)) co_return *moved;
+    if (moved && (*moved > 0 || is_complete_)) co_return piece;
     Result<> received;
     if (!moved) {
       received = std::unexpected(moved.error());
@@ -257,11 +253,6 @@ void Exchange::complete() {
   is_complete_ = true;
   // Bytes after the response belong to no request.
   end(is_sent_ && parser.is_persistent() && lease_->input.empty());
-}
-
-void Exchange::close() noexcept {
-  if (!is_complete()) read_error_ = system_error(ECANCELED);
-  end(false);
 }
 
 void Exchange::end(bool is_reusable) noexcept {

@@ -14,8 +14,8 @@
 #include <tambour/task_event.h>
 #include <tambour/task_scope.h>
 
+#include "http/body/body_stream.h"
 #include "http/client/pool.h"
-#include "http/coding/body_decoder.h"
 #include "http_message/h1/framing.h"
 
 namespace tambour::http::client {
@@ -29,33 +29,39 @@ struct OutgoingBody {
 };
 
 /// The request may still be sent while the response is read: a server may answer early.
-class Exchange {
+class Exchange final : public BodyStream {
  public:
   Exchange(EventLoop& loop, Lease lease, Duration read_timeout, TimePoint deadline)
       : loop_(loop), lease_(std::move(lease)), read_timeout_(read_timeout), deadline_(deadline) {}
-  Exchange(const Exchange&) = delete;
-  Exchange& operator=(const Exchange&) = delete;
   ~Exchange() { end(false); }
 
-  /// Sends the request, and returns the head of the response. `head` must exist until then.
-  [[nodiscard]] Task<Result<ResponseHead>> begin(const RequestHead& head, OutgoingBody body);
+  /// Sends the request, and receives the head of the response. `head` must exist until then.
+  [[nodiscard]] Task<Result<>> begin(const RequestHead& head, OutgoingBody body);
+  /// After begin() has succeeded.
+  [[nodiscard]] const ResponseHead& head() const noexcept { return head_; }
+  [[nodiscard]] IncomingBody& body() noexcept { return incoming_; }
+  /// False after a response with the status 101, whose connection is not HTTP any more.
+  [[nodiscard]] bool is_complete() const noexcept {
+    return is_complete_ && incoming_.is_complete();
+  }
   /// True if bytes of the response have arrived.
   [[nodiscard]] bool has_received() const noexcept { return has_received_; }
 
-  /// From now on, read() returns the body without its codings, and the fields that describe them
-  /// are removed. Does nothing if there is no body, or if a coding is not supported. To be called
-  /// before read().
-  void decode(Fields& fields, const DecodingLimits& limits);
-  [[nodiscard]] Task<Result<std::size_t>> read(Buffer& into, std::size_t bytes_max) {
-    if (bytes_max == 0) bytes_max = 1;
-    return decoder_ ? read_decoded(into, bytes_max) : read_received(into, bytes_max);
-  }
-  [[nodiscard]] bool is_complete() const noexcept {
-    return is_complete_ && (!decoder_ || decoder_->has_ended());
-  }
-  [[nodiscard]] const Fields& trailers() const noexcept { return trailers_; }
+  /// Like IncomingBody::decode(), but does nothing if a coding is not supported.
+  void decode(const DecodingLimits& limits);
   [[nodiscard]] Result<ByteStream> upgrade();
-  void close() noexcept;
+
+  [[nodiscard]] Fields& body_fields() noexcept override { return head_.fields; }
+  [[nodiscard]] std::optional<std::uint64_t> body_length() const noexcept override {
+    return length_;
+  }
+  [[nodiscard]] bool is_body_complete() const noexcept override {
+    return is_complete_ || is_tunnel();
+  }
+  [[nodiscard]] const Fields& body_trailers() const noexcept override { return trailers_; }
+  void set_body_bytes_max(std::uint64_t bytes_max) noexcept override;
+  [[nodiscard]] Task<Result<Buffer>> read_body(std::size_t bytes_max) override;
+  std::unexpected<Error> fail_body(const Error& error) noexcept override;
 
  private:
   [[nodiscard]] Task<Result<>> send(Buffer output);
@@ -73,8 +79,6 @@ class Exchange {
   /// The time limit for the next bytes of the body, which are awaited since `since`; no value:
   /// none.
   [[nodiscard]] std::optional<Duration> patience(TimePoint since) const noexcept;
-  [[nodiscard]] Task<Result<std::size_t>> read_received(Buffer& into, std::size_t bytes_max);
-  [[nodiscard]] Task<Result<std::size_t>> read_decoded(Buffer& into, std::size_t bytes_max);
   void end(bool is_reusable) noexcept;
   /// Throws the exception of the sending task. Returns its error, or else `error`.
   [[nodiscard]] Error cause_of(const Error& error);
@@ -92,7 +96,9 @@ class Exchange {
   bool is_sent_ = false;
   bool has_received_ = false;
   bool is_complete_ = false;  ///< All bytes of the response have been received.
-  std::optional<coding::BodyDecoder> decoder_;
+  ResponseHead head_;
+  std::optional<std::uint64_t> length_;  ///< Of the body, if it is known.
+  IncomingBody incoming_{this};
   Fields trailers_;
   std::optional<TaskScope> sender_;  ///< Destroyed before what its task uses.
 };

@@ -143,17 +143,18 @@ Task<Attempt> Shared::exchange(Message& message, TimePoint deadline) {
     const bool was_used = (*lease)->was_used;
     auto exchange =
         std::make_unique<Exchange>(loop, std::move(*lease), options.read_timeout, deadline);
-    auto head = co_await exchange->begin(message.head(), message.take_body());
+    const auto begun = co_await exchange->begin(message.head(), message.take_body());
     // Servers that close an idle connection may send 408 first, which crosses with the request: RFC
     // 9110, section 15.5.9.
-    const bool has_crossed = head && was_used && head->status == Status::request_timeout;
-    if (head && !(has_crossed && may_be_repeated)) {
-      if (message.decodes()) exchange->decode(head->fields, {options.limits.body_bytes_max, 0});
-      co_return Attempt(ClientResponse(std::move(*head), message.url(), std::move(exchange)));
+    const bool has_crossed =
+        begun && was_used && exchange->head().status == Status::request_timeout;
+    if (begun && !(has_crossed && may_be_repeated)) {
+      if (message.decodes()) exchange->decode({options.limits.body_bytes_max, 0});
+      co_return Attempt(ClientResponse(message.url(), std::move(exchange)));
     }
     const bool is_lost =
-        has_crossed || (was_used && !exchange->has_received() && is_stale(head.error()));
-    if (!is_lost || !may_be_repeated) co_return Attempt(head.error(), true);
+        has_crossed || (was_used && !exchange->has_received() && is_stale(begun.error()));
+    if (!is_lost || !may_be_repeated) co_return Attempt(begun.error(), true);
     // The server has probably closed all connections that were idle.
     pool->close_idle(origin);
   }

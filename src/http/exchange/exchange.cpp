@@ -230,7 +230,7 @@ Result<> Exchange::begin(ResponseHead& head, BodyPlan plan) {
   return begun;
 }
 
-Result<> Exchange::send(ResponseHead& head, BodyPlan plan, Buffer body) {
+Result<> Exchange::send(ResponseHead& head, BodyPlan plan, Buffer&& body) {
   // A head without its body would make the client take the next response for the body.
   Appending appending(is_broken_);
   const Result<> begun = begin_head(head, plan);
@@ -243,7 +243,7 @@ Result<> Exchange::send(ResponseHead& head, BodyPlan plan, Buffer body) {
   return begun;
 }
 
-Task<Result<>> Exchange::write(Buffer piece) {
+Task<Result<>> Exchange::write(Buffer&& piece) {
   const std::size_t size = piece.size();
   if (size > 0 && !is_head()) {
     Appending appending(is_broken_);

@@ -139,8 +139,8 @@ class Exchange final : public ResponseSink, public BodyStream {
   // ResponseSink.
 
   [[nodiscard]] Result<> begin(ResponseHead& head, BodyPlan plan) override;
-  [[nodiscard]] Result<> send(ResponseHead& head, BodyPlan plan, Buffer body) override;
-  [[nodiscard]] Task<Result<>> write(Buffer piece) override;
+  [[nodiscard]] Result<> send(ResponseHead& head, BodyPlan plan, Buffer&& body) override;
+  [[nodiscard]] Task<Result<>> write(Buffer&& piece) override;
   [[nodiscard]] Task<Result<>> write_file(const File& file, std::uint64_t offset,
                                           std::uint64_t size) override;
   [[nodiscard]] Result<> end(const Fields& trailers) override;

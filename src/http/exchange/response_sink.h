@@ -25,8 +25,8 @@ class ResponseSink {
   /// may change the head.
   [[nodiscard]] virtual Result<> begin(ResponseHead& head, BodyPlan plan) = 0;
   /// A whole response.
-  [[nodiscard]] virtual Result<> send(ResponseHead& head, BodyPlan plan, Buffer body) = 0;
-  [[nodiscard]] virtual Task<Result<>> write(Buffer piece) = 0;
+  [[nodiscard]] virtual Result<> send(ResponseHead& head, BodyPlan plan, Buffer&& body) = 0;
+  [[nodiscard]] virtual Task<Result<>> write(Buffer&& piece) = 0;
   [[nodiscard]] virtual Task<Result<>> write_file(const File& file, std::uint64_t offset,
                                                   std::uint64_t size) = 0;
   [[nodiscard]] virtual Result<> end(const Fields& trailers) = 0;

@@ -58,8 +58,8 @@ class Wire {
 
   /// Queues the head. If it fails (HttpError::bad_status, bad_reason), nothing was queued.
   [[nodiscard]] virtual Result<> begin(const ResponseHead& head, const BodyPlan& plan) = 0;
-  /// Queues a part of the body.
-  virtual void write(Buffer piece) = 0;
+  /// Queues a part of the body, which is moved from.
+  virtual void write(Buffer&& piece) = 0;
   /// Sends a part of a file. Calls Exchange::count_sent() for what was sent of it.
   [[nodiscard]] virtual Task<Result<>> write_file(const File& file, std::uint64_t offset,
                                                   std::uint64_t size) = 0;

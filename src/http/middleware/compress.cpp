@@ -93,15 +93,15 @@ class Compressor final : public ResponseFilter {
 
  private:
   [[nodiscard]] Result<> begin(ResponseHead& head, BodyPlan plan) override;
-  [[nodiscard]] Result<> send(ResponseHead& head, BodyPlan plan, Buffer body) override;
-  [[nodiscard]] Task<Result<>> write(Buffer piece) override;
+  [[nodiscard]] Result<> send(ResponseHead& head, BodyPlan plan, Buffer&& body) override;
+  [[nodiscard]] Task<Result<>> write(Buffer&& piece) override;
   [[nodiscard]] Task<Result<>> write_file(const File& file, std::uint64_t offset,
                                           std::uint64_t size) override;
   [[nodiscard]] Result<> end(const Fields& trailers) override;
   [[nodiscard]] Task<Result<>> flush() override;
 
   void choose(ResponseHead& head, const BodyPlan& plan);
-  [[nodiscard]] Result<> send_encoded(ResponseHead& head, BodyPlan plan, Buffer body);
+  [[nodiscard]] Result<> send_encoded(ResponseHead& head, BodyPlan plan, Buffer&& body);
   [[nodiscard]] Task<Result<>> write_encoded(Buffer piece);
   [[nodiscard]] Task<Result<>> send_rest();
   [[nodiscard]] bool is_head() const noexcept { return request_.method() == Method::head; }
@@ -141,7 +141,7 @@ Result<> Compressor::begin(ResponseHead& head, BodyPlan plan) {
   return begun;
 }
 
-Result<> Compressor::send(ResponseHead& head, BodyPlan plan, Buffer body) {
+Result<> Compressor::send(ResponseHead& head, BodyPlan plan, Buffer&& body) {
   Fields unchanged = head.fields;
   choose(head, plan);
   const Result<> sent = encoder_ == nullptr ? next().send(head, plan, std::move(body))
@@ -152,7 +152,7 @@ Result<> Compressor::send(ResponseHead& head, BodyPlan plan, Buffer body) {
   return sent;
 }
 
-Result<> Compressor::send_encoded(ResponseHead& head, BodyPlan plan, Buffer body) {
+Result<> Compressor::send_encoded(ResponseHead& head, BodyPlan plan, Buffer&& body) {
   // The handler of a HEAD request need not make the body.
   if (is_head() && body.empty()) {
     const Result<> begun = next().begin(head, {.kind = BodyPlan::Kind::unknown});
@@ -171,7 +171,7 @@ Result<> Compressor::send_encoded(ResponseHead& head, BodyPlan plan, Buffer body
   return {};
 }
 
-Task<Result<>> Compressor::write(Buffer piece) {
+Task<Result<>> Compressor::write(Buffer&& piece) {
   // The body of a response to HEAD is not sent.
   if (encoder_ == nullptr || is_head()) return next().write(std::move(piece));
   return write_encoded(std::move(piece));

@@ -9,7 +9,7 @@
 #include <tambour/wait.h>
 
 #include "base/clock.h"
-#include "http_message/failure.h"
+#include "http/protocol.h"
 #include "loop/core.h"
 
 namespace tambour::http {
@@ -36,7 +36,8 @@ Task<> H1Connection::serve() {
   for (bool more = true; more;) {
     const Result<bool> has_head = parser.parse_head(wire_.input().bytes());
     if (!has_head) {
-      reject(has_head.error());
+      const bool is_other = !has_served_ && has_http_2_preface(wire_.input().bytes());
+      reject(is_other ? make_error_code(HttpError::http_2_preface) : has_head.error());
       break;
     }
     if (!*has_head) {

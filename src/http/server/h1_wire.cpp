@@ -132,7 +132,7 @@ Result<> H1Wire::begin(const ResponseHead& head, const BodyPlan& plan) {
   return {};
 }
 
-void H1Wire::write(Buffer piece) {
+void H1Wire::write(Buffer&& piece) {
   if (piece.empty()) return;
   if (framing_.kind == h1::BodyKind::chunked) {
     h1::append_chunk(output_.queue(), std::move(piece));

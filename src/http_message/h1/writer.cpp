@@ -103,9 +103,9 @@ Result<> append_head(Buffer& to, const RequestHead& head, const HeadOptions& opt
 Result<> append_head(Buffer& to, const ResponseHead& head, const HeadOptions& options) {
   const int code = code_of(head.status);
   if (code < 100 || code > 999) return failure(HttpError::bad_status);
+  if (!all_are(head.reason, value_char)) return failure(HttpError::bad_reason);
   const std::string_view reason =
       head.reason.empty() ? reason_phrase(head.status) : std::string_view(head.reason);
-  if (!all_are(reason, value_char)) return failure(HttpError::bad_reason);
   constexpr std::size_t separators = 32;
   TextWriter writer(to, reason.size() + separators + size_of_fields(head.fields, options));
   writer << "HTTP/1.1 " << static_cast<std::uint64_t>(code) << " " << reason << line_end;
