@@ -45,7 +45,7 @@ enum class HttpError : int {
   bad_version,             ///< Not "HTTP/", a digit, a dot and a digit.
   version_not_supported,   ///< Not HTTP/1.
   bad_status_line,         ///< Not a version, a status and a reason phrase.
-  start_line_too_long,     ///< The first line exceeds MessageLimits::start_line_bytes_max.
+  start_line_too_long,     ///< The first line exceeds Http1Limits::start_line_bytes_max.
   bare_carriage_return,    ///< A CR that is not followed by LF.
   bare_line_feed,          ///< A LF that does not follow a CR.
   folded_field,            ///< A line that begins with a space or tab: section 5.2.
@@ -66,7 +66,7 @@ enum class HttpError : int {
   transfer_encoding_in_http_1_0,  ///< HTTP/1.0 does not define the field.
   bad_chunk_size,                 ///< Not a hexadecimal number, or one that is too large.
   bad_chunk_extension,            ///< Not a name with an optional value.
-  chunk_extensions_too_large,     ///< More than MessageLimits::chunk_extension_bytes_max.
+  chunk_extensions_too_large,     ///< More than Http1Limits::chunk_extension_bytes_max.
   bad_chunk_end,                  ///< The data of a chunk is not followed by CRLF.
   trailer_not_allowed,            ///< A field that frames or routes a message, as a trailer.
   body_too_large,                 ///< More than MessageLimits::body_bytes_max.

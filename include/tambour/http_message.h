@@ -67,19 +67,24 @@ struct ResponseHead {
   Fields fields{};
 };
 
-/// Limits of a received message. Exceeding one rejects the message; docs/limits.md lists the
-/// answers of a server.
-struct MessageLimits {
+/// Limits of messages of HTTP/1 that other versions do not need.
+struct Http1Limits {
   /// Of the request line or status line, without its line end.
   std::size_t start_line_bytes_max = std::size_t{8} * 1024;
+  /// Of the extensions of all chunks of a body: they are discarded, and so only cost time.
+  std::size_t chunk_extension_bytes_max = std::size_t{4} * 1024;
+};
+
+/// Limits of a received message of any version. Exceeding one rejects the message; docs/limits.md
+/// lists the answers of a server.
+struct MessageLimits {
   std::size_t fields_max = 100;
   /// Of all lines with fields, without their line ends.
   std::size_t fields_bytes_max = std::size_t{32} * 1024;
   std::size_t trailers_max = 32;
   std::size_t trailers_bytes_max = std::size_t{8} * 1024;
-  /// Of the extensions of all chunks of a body: they are discarded, and so only cost time.
-  std::size_t chunk_extension_bytes_max = std::size_t{4} * 1024;
   std::uint64_t body_bytes_max = std::uint64_t{64} * 1024 * 1024;
+  Http1Limits http_1{};
 };
 
 /// The status with which a server answers a message that it rejects with `error`: 400, 408 for

@@ -166,13 +166,13 @@ TEST(Requests, may_have_lengths_at_the_limits) {
 }
 
 TEST(Requests, may_be_as_large_as_the_limits) {
-  const http::MessageLimits limits = {.start_line_bytes_max = 15,
-                                      .fields_max = 2,
-                                      .fields_bytes_max = 33,
-                                      .trailers_max = 1,
-                                      .trailers_bytes_max = 5,
-                                      .chunk_extension_bytes_max = 5,
-                                      .body_bytes_max = 4};
+  const http::MessageLimits limits = {
+      .fields_max = 2,
+      .fields_bytes_max = 33,
+      .trailers_max = 1,
+      .trailers_bytes_max = 5,
+      .body_bytes_max = 4,
+      .http_1 = {.start_line_bytes_max = 15, .chunk_extension_bytes_max = 5}};
   EXPECT_EQ(requests_in("GET /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
                         "1;a=b\r\nx\r\n3\r\nabc\r\n0\r\nA:  b\r\n\r\n",
                         limits)

@@ -27,13 +27,13 @@ struct Rejected {
 };
 
 /// Limits that tests can reach.
-constexpr http::MessageLimits small = {.start_line_bytes_max = 64,
-                                       .fields_max = 4,
-                                       .fields_bytes_max = 128,
-                                       .trailers_max = 2,
-                                       .trailers_bytes_max = 32,
-                                       .chunk_extension_bytes_max = 16,
-                                       .body_bytes_max = 100};
+constexpr http::MessageLimits small = {
+    .fields_max = 4,
+    .fields_bytes_max = 128,
+    .trailers_max = 2,
+    .trailers_bytes_max = 32,
+    .body_bytes_max = 100,
+    .http_1 = {.start_line_bytes_max = 64, .chunk_extension_bytes_max = 16}};
 
 template <class Parser>
 void expect_rejected(const std::vector<Rejected>& table, const http::MessageLimits& limits) {

@@ -65,7 +65,7 @@ void MessageReader::restart(evhttp_request_kind kind, std::size_t head_bytes_max
   is_request_ = kind == EVHTTP_REQUEST;
   head_bytes_max_ = head_bytes_max == SIZE_MAX ? head_bytes_default
                                                : std::min(head_bytes_max, http::Fields::bytes_max);
-  limits_.start_line_bytes_max = limits_.fields_bytes_max = head_bytes_max_;
+  limits_.http_1.start_line_bytes_max = limits_.fields_bytes_max = head_bytes_max_;
   limits_.trailers_bytes_max = head_bytes_max_;
   limits_.fields_max = limits_.trailers_max = fields_max;
   limits_.body_bytes_max = body_bytes_max;

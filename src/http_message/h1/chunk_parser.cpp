@@ -55,7 +55,7 @@ Result<> ChunkParser::parse_byte(char c) {
     default:
       if (c == '\n') return failure(HttpError::bare_line_feed);
       // The CR after an extension is the end of the line.
-      if (c != '\r' && ++extension_bytes_ > limits_->chunk_extension_bytes_max)
+      if (c != '\r' && ++extension_bytes_ > limits_->http_1.chunk_extension_bytes_max)
         return failure(HttpError::chunk_extensions_too_large);
       return mode_ == ParsingMode::strict ? parse_extension(c) : parse_ignored_text(c);
   }
@@ -77,7 +77,7 @@ Result<> ChunkParser::parse_size(char c) {
   }
   if (c == '\n') return failure(HttpError::bare_line_feed);
   if (c != ';' && !is_space(c)) return failure(HttpError::bad_chunk_size);
-  if (++extension_bytes_ > limits_->chunk_extension_bytes_max)
+  if (++extension_bytes_ > limits_->http_1.chunk_extension_bytes_max)
     return failure(HttpError::chunk_extensions_too_large);
   state_ = c == ';' ? State::before_name : State::before_semicolon;
   if (c == ';' && mode_ == ParsingMode::lenient_response) state_ = State::ignored_text;

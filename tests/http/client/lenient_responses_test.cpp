@@ -237,7 +237,7 @@ TEST(LenientResponses, have_the_limits_of_strict_ones) {
   const http::MessageLimits small = {.fields_max = 4,
                                      .fields_bytes_max = 32,
                                      .trailers_bytes_max = 32,
-                                     .chunk_extension_bytes_max = 16};
+                                     .http_1 = {.chunk_extension_bytes_max = 16}};
   std::string folds = "A: b\r\n";
   for (int i = 0; i < 15; ++i) folds += " c\r\n";
   const std::vector<Rejected> table = {

@@ -273,7 +273,7 @@ TEST_P(HttpUnsolicited, the_read_time_limit_ends_framing_without_a_body) {
     }
   });
   ClientOptions options{.read_timeout = 50ms};
-  options.limits.chunk_extension_bytes_max = SIZE_MAX;
+  options.limits.http_1.chunk_extension_bytes_max = SIZE_MAX;
   Client client(loop(), options);
   Error error;
   run([](Client& by, std::string url, Error& into) -> Task<> {
