@@ -30,6 +30,14 @@ endif()
 set(tambour_standard_headers <algorithm> <array> <chrono> <expected> <functional> <memory>
                              <optional> <string> <system_error> <vector>)
 
+# tambour_build_quickly(TARGET): the sanitized libraries only serve the tests, so their sources are
+# compiled in groups: most of the time goes into headers.
+function(tambour_build_quickly target)
+  if(TAMBOUR_SANITIZE)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 20)
+  endif()
+endfunction()
+
 function(tambour_layer name)
   cmake_parse_arguments(layer "" "" "SOURCES;HEADERS;NEEDS;LINKS" ${ARGN})
   add_library(tambour_${name} OBJECT ${layer_SOURCES})
@@ -53,9 +61,6 @@ function(tambour_layer name)
       $<TARGET_PROPERTY:tambour_${lower},INTERFACE_INCLUDE_DIRECTORIES>)
     add_dependencies(tambour_${name} tambour_${lower})
   endforeach()
-  # The sanitized libraries only serve the tests: build them quickly.
-  if(TAMBOUR_SANITIZE)
-    set_target_properties(tambour_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 10)
-  endif()
+  tambour_build_quickly(tambour_${name})
   set_property(GLOBAL APPEND PROPERTY TAMBOUR_LAYERS tambour_${name})
 endfunction()

@@ -66,12 +66,12 @@ void Timers::verify() noexcept {
 }
 
 ev_tstamp Periodics::time_after_now(const ev_periodic& periodic) const noexcept {
-  constexpr ev_tstamp least_interval = 1. / 8192.;
+  constexpr ev_tstamp shortest_interval = 1. / 8192.;
   // More than an interval below the least one, or an offset with the precision of a second, need.
   constexpr int steps_max = 4096;
   const ev_tstamp now = loop_.clock.wall;
   const ev_tstamp interval =
-      periodic.interval > least_interval ? periodic.interval : least_interval;
+      periodic.interval > shortest_interval ? periodic.interval : shortest_interval;
   ev_tstamp at = periodic.offset + interval * std::floor((now - periodic.offset) / interval);
   // Not a number if the interval or the offset is infinite. Almost always too early.
   for (int steps = 0; at <= now; ++steps) {
