@@ -1,3 +1,4 @@
+// Makes the bytes of a buffer writable, if no other buffer shares their block.
 #include "bytes/buffer_memory.h"
 
 #include "bytes/buffer_blocks.h"

@@ -1,3 +1,4 @@
+// dns_over_tls(): opens the streams over which a resolver asks its servers.
 #include <tambour/dns_over_tls.h>
 
 #include <string_view>

@@ -1,3 +1,4 @@
+// Which errors of a connection attempt may pass, so that it is worth repeating.
 #include "client/may_pass.h"
 
 #include <netdb.h>

@@ -1,3 +1,4 @@
+// Race: starts attempts one after the other, uses the first that succeeds, and destroys the others.
 #include "client/race.h"
 
 #include <netinet/in.h>

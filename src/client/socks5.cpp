@@ -1,3 +1,4 @@
+// The handshake of SOCKS 5: methods, user name and password, and the request to connect.
 #include "client/socks5.h"
 
 #include <arpa/inet.h>

@@ -1,3 +1,4 @@
+// StreamClient: connects, waits with back-off, and connects again until it is stopped.
 #include <tambour/stream_client.h>
 
 #include <cerrno>

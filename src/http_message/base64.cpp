@@ -1,3 +1,4 @@
+// Encodes and decodes Base64; text that is not canonical is an error.
 #include "http_message/base64.h"
 
 #include <cstddef>

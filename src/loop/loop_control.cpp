@@ -1,3 +1,4 @@
+// The functions for ports of libev programs, which forward to Core.
 #include <tambour/loop_control.h>
 
 #include <utility>

@@ -1,3 +1,5 @@
+// Connects a socket: connect(2) without blocking, and the connection of a socket to itself, which
+// is an error.
 #include "net/connect.h"
 
 #include <netinet/in.h>

@@ -1,3 +1,4 @@
+// PipeStream: pipes and terminals, opened or adopted.
 #include <tambour/pipe.h>
 
 #include <fcntl.h>

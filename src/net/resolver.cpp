@@ -1,3 +1,4 @@
+// resolve(): getaddrinfo(3) on a worker thread, or the hosts of a simulation.
 #include <tambour/resolver.h>
 
 #include <netdb.h>

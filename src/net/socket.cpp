@@ -1,3 +1,4 @@
+// Opens sockets and sets their options before they are bound or connected.
 #include <tambour/socket.h>
 
 #include <sys/socket.h>

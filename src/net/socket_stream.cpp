@@ -1,3 +1,4 @@
+// SocketStream: endpoints, options and the state that all stream sockets have.
 #include <tambour/socket_stream.h>
 
 #include <cerrno>

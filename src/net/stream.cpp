@@ -1,3 +1,4 @@
+// Stream: reading, writing, sending files and shutting down, as awaitables over the transport.
 #include <tambour/stream.h>
 
 #include <cerrno>

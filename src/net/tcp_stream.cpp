@@ -1,3 +1,4 @@
+// TcpStream: connecting, and the options of TCP.
 #include <tambour/tcp_stream.h>
 
 #include <netinet/in.h>

@@ -1,3 +1,4 @@
+// UnixStream: connecting, credentials of the peer, and passing descriptors.
 #include <tambour/unix_stream.h>
 
 #include <sys/socket.h>

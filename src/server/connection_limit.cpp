@@ -1,3 +1,4 @@
+// Derives the limit of connections from RLIMIT_NOFILE.
 #include "server/connection_limit.h"
 
 #include <sys/resource.h>

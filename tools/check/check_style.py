@@ -12,7 +12,7 @@ FILES_MAX = 25
 
 # Directories whose sources begin with a comment.
 OPENED = ("src/", "include/", "compat/", "bindings/", "tests/", "examples/")
-NOT_OPENED = ("src/client/", "src/http/", "src/net/")
+NOT_OPENED = ("src/http/exchange/", "src/http/server/")
 
 CPP = (".h", ".hpp", ".c", ".cpp", ".cc", ".ipp")
 # Markdown is exempt from the line length: its tables cannot be wrapped.

@@ -1,3 +1,4 @@
+// encode_url(): encodes what browsers accept in URLs and RFC 3986 does not.
 #include "http/client/encode_url.h"
 
 #include <algorithm>

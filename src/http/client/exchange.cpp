@@ -1,3 +1,4 @@
+// Exchange of a client: sends a request, reads the head of the response, and then its body.
 #include "http/client/exchange.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Message: what is sent for a request, which redirects change.
 #include "http/client/message.h"
 
 #include <utility>

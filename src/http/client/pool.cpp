@@ -1,3 +1,4 @@
+// Pool: idle connections by origin, the limits of connections, and the requests that wait for one.
 #include "http/client/pool.h"
 
 #include <algorithm>

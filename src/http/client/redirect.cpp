@@ -1,3 +1,4 @@
+// Which request follows a redirect, and the origins and user names of URLs.
 #include "http/client/redirect.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// BodyDecoder: undoes the codings of Content-Encoding in reverse order, within the limit of bytes.
 #include "http/coding/body_decoder.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The part of encoders and decoders that all codings share, and which codings this build has.
 #include "http/coding/codec.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Parses Accept-Encoding, and chooses the coding of a response.
 #include "http/coding/negotiation.h"
 
 #include <algorithm>

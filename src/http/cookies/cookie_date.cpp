@@ -1,3 +1,4 @@
+// Parses the dates of cookies: RFC 6265, section 5.1.1, which accepts almost any order.
 #include "http/cookies/cookie_date.h"
 
 #include <algorithm>

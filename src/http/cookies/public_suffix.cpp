@@ -1,3 +1,4 @@
+// Public suffixes by libpsl; without it, no suffix is known to be public.
 #include "http/cookies/public_suffix.h"
 
 #include <arpa/inet.h>

@@ -1,3 +1,4 @@
+// Evaluates the preconditions of a request in the order of RFC 9110, section 13.2.2.
 #include "http/files/conditions.h"
 
 #include <optional>

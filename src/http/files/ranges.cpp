@@ -1,3 +1,4 @@
+// Parses the field Range, and joins ranges that overlap.
 #include "http/files/ranges.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// MultipartParser: a state machine that finds boundaries which may be divided anywhere.
 #include "http/forms/multipart_parser.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Parses a value with parameters, such as Content-Disposition, with the practice of browsers.
 #include "http/forms/parameters.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// RouteTree: segments of paths as a tree, and the search that prefers literal ones.
 #include "http/middleware/route_tree.h"
 
 #include <algorithm>

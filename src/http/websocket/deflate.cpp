@@ -1,3 +1,4 @@
+// Compresses and decompresses messages with zlib, within the limit of bytes.
 #include "http/websocket/deflate.h"
 
 #include <zlib.h>

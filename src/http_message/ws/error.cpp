@@ -1,3 +1,4 @@
+// The error category of the WebSocket protocol, with the text of each error.
 #include "http_message/ws/error.h"
 
 #include <string>

@@ -1,3 +1,4 @@
+// Parses and writes Sec-WebSocket-Extensions, and negotiates permessage-deflate.
 #include "http_message/ws/extensions.h"
 
 #include <algorithm>

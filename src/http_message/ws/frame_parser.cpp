@@ -1,3 +1,4 @@
+// The parser of frames: headers, payloads in pieces, fragments, and the limits of messages.
 #include "http_message/ws/frame_parser.h"
 
 #include <algorithm>

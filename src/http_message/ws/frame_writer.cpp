@@ -1,3 +1,4 @@
+// The writer of frames: headers, masks, and the close frame.
 #include "http_message/ws/frame_writer.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Makes and checks both sides of the opening handshake.
 #include "http_message/ws/handshake.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Masks payloads, several bytes at a time.
 #include "http_message/ws/masking.h"
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// The rounds of SHA-1.
 #include "http_message/ws/sha1.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The state machine of UTF-8, which accepts a character that continues in the next piece.
 #include "http_message/ws/utf8.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Connection: its life, sending, closing and the dispatch of events. Other parts are in the files
+// next to this one.
 #include <tambour/connection.h>
 
 #include <sys/socket.h>

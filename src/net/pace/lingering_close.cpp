@@ -1,3 +1,4 @@
+// Closes a stream gracefully: shuts down the write side, and discards what the peer still sends.
 #include "net/pace/lingering_close.h"
 
 #include <cstddef>

@@ -1,3 +1,4 @@
+// The timers of a stream: no progress, minimum rates and deadlines.
 #include "net/pace/stream_timers.h"
 
 #include <cerrno>
