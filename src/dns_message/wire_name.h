@@ -9,6 +9,8 @@
 
 #include <tambour/dns_name.h>
 
+#include "base/ascii.h"
+
 namespace tambour {
 
 /// Makes a DnsName of bytes that are known to be one.
@@ -20,18 +22,9 @@ struct DnsNameAccess {
 
 namespace tambour::dns {
 
-/// ASCII only, whatever the locale. A length byte of a label is at most 63, below the letters.
-[[nodiscard]] constexpr char to_lower(char byte) noexcept {
-  return byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte + ('a' - 'A')) : byte;
-}
-
-[[nodiscard]] constexpr bool equal_ignoring_case(std::string_view a, std::string_view b) noexcept {
-  if (a.size() != b.size()) return false;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (a[i] != b[i] && to_lower(a[i]) != to_lower(b[i])) return false;
-  }
-  return true;
-}
+// A length byte of a label is at most 63, below the letters: whole names can be compared.
+using base::equal_ignoring_case;
+using base::to_lower;
 
 /// A name in wire form; empty if there is none.
 class WireName {

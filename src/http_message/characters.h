@@ -7,6 +7,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/ascii.h"
+
 namespace tambour::http {
 
 enum CharacterClass : std::uint16_t {
@@ -25,16 +27,14 @@ enum CharacterClass : std::uint16_t {
 
 namespace detail {
 
-constexpr bool is_letter(unsigned c) noexcept {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-constexpr bool is_digit(unsigned c) noexcept { return c >= '0' && c <= '9'; }
 constexpr bool is_one_of(unsigned c, std::string_view set) noexcept {
   return c < 128 && set.find(static_cast<char>(c)) != std::string_view::npos;
 }
 
 constexpr std::uint16_t classes_of(unsigned c) noexcept {
-  const bool alphanumeric = is_letter(c) || is_digit(c);
+  const bool is_ascii_letter = c < 128 && base::is_letter(static_cast<char>(c));
+  const bool is_ascii_digit = c < 128 && base::is_digit(static_cast<char>(c));
+  const bool alphanumeric = is_ascii_letter || is_ascii_digit;
   const bool unreserved = alphanumeric || is_one_of(c, "-._~");
   const bool sub_delim = is_one_of(c, "!$&'()*+,;=");
   const bool pchar = unreserved || sub_delim || is_one_of(c, ":@");
@@ -99,37 +99,12 @@ inline constexpr std::array<std::uint16_t, 256> character_classes = make_classes
   return all_are(text, value_char);
 }
 
-[[nodiscard]] constexpr bool is_digit(char c) noexcept {
-  return detail::is_digit(static_cast<unsigned char>(c));
-}
-
-[[nodiscard]] constexpr bool is_letter(char c) noexcept {
-  return detail::is_letter(static_cast<unsigned char>(c));
-}
-
-/// The value of a hexadecimal digit, or -1.
-[[nodiscard]] constexpr int hex_value(char c) noexcept {
-  if (is_digit(c)) return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
-[[nodiscard]] constexpr char to_lower(char c) noexcept {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c;
-}
-[[nodiscard]] constexpr char to_upper(char c) noexcept {
-  return c >= 'a' && c <= 'z' ? static_cast<char>(c & ~0x20) : c;
-}
-
-/// Compares two texts without regard to the case of ASCII letters.
-[[nodiscard]] constexpr bool equal_ignoring_case(std::string_view a, std::string_view b) noexcept {
-  if (a.size() != b.size()) return false;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (to_lower(a[i]) != to_lower(b[i])) return false;
-  }
-  return true;
-}
+using base::equal_ignoring_case;
+using base::hex_value;
+using base::is_digit;
+using base::is_letter;
+using base::to_lower;
+using base::to_upper;
 
 /// Removes spaces and tabs (OWS: RFC 9110, section 5.6.3) from both ends.
 [[nodiscard]] constexpr std::string_view trim(std::string_view text) noexcept {

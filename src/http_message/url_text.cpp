@@ -44,12 +44,6 @@ bool may_occur(char c, UrlComponent component) {
   return is(c, unreserved_char);
 }
 
-std::string lower(std::string_view text) {
-  std::string lowered(text);
-  for (char& c : lowered) c = to_lower(c);
-  return lowered;
-}
-
 /// Decodes unreserved characters and writes the other encoded bytes in upper case.
 std::string normalize_encoding(std::string_view text, bool lowers = false) {
   std::string normalized;
@@ -150,7 +144,7 @@ std::string remove_dot_segments(std::string_view path) {
 
 Url Url::normalized() const {
   UrlParts normal;
-  const std::string scheme_text = lower(scheme());
+  const std::string scheme_text = base::lower_case(std::string(scheme()));
   if (has_scheme_) normal.scheme = scheme_text;
 
   const bool is_web = scheme_text == "http" || scheme_text == "https" || scheme_text == "ws" ||

@@ -11,6 +11,7 @@
 #include <openssl/err.h>
 #include <openssl/sslerr.h>
 
+#include "base/ascii.h"
 #include "tls/outcome.h"
 
 namespace tambour::tls {
@@ -134,13 +135,6 @@ std::string common_name_of(const X509* certificate) {
 
 }  // namespace
 
-std::string lower(std::string text) noexcept {
-  for (char& each : text) {
-    if (each >= 'A' && each <= 'Z') each = static_cast<char>(each - 'A' + 'a');
-  }
-  return text;
-}
-
 std::string printable(std::string_view text) {
   constexpr std::string_view digits = "0123456789abcdef";
   std::string shown;
@@ -241,11 +235,11 @@ std::vector<std::string> dns_names_of(const X509* certificate) {
   const NamesPointer names = names_of(certificate);
   for (int i = 0; i < sk_GENERAL_NAME_num(names.get()); ++i) {
     const GENERAL_NAME* const name = sk_GENERAL_NAME_value(names.get(), i);
-    if (name->type == GEN_DNS) found.push_back(lower(bytes_of(name->d.dNSName)));
+    if (name->type == GEN_DNS) found.push_back(base::lower_case(bytes_of(name->d.dNSName)));
   }
   if (!found.empty()) return found;
   std::string common_name = common_name_of(certificate);
-  if (!common_name.empty()) found.push_back(lower(std::move(common_name)));
+  if (!common_name.empty()) found.push_back(base::lower_case(std::move(common_name)));
   return found;
 }
 

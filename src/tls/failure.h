@@ -31,8 +31,6 @@ using Loaded = std::expected<T, TlsFailure>;
 /// of the queue, which is cleared.
 [[nodiscard]] std::unexpected<TlsFailure> queue_failure(TlsError error, std::string_view message);
 
-/// Returns `text` with ASCII letters in lower case.
-[[nodiscard]] std::string lower(std::string text) noexcept;
 /// Text that a peer has sent, for messages: bytes other than printable ASCII become "\x0a". They
 /// could forge lines of a log, and control terminals.
 [[nodiscard]] std::string printable(std::string_view text);

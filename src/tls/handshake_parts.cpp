@@ -12,6 +12,7 @@
 
 #include <openssl/err.h>
 
+#include "base/ascii.h"
 #include "tls/resumption/ticket_note.h"
 
 namespace tambour::tls {
@@ -112,7 +113,7 @@ std::unique_ptr<Filter> make_client_filter(const std::shared_ptr<ClientGeneratio
     return filter;
   }
   if (!expect_host(*filter, host)) return nullptr;
-  filter->set_host(lower(std::move(host)));
+  filter->set_host(base::lower_case(std::move(host)));
   offer_session(*generation, *filter, peer, std::move(early_data));
   return filter;
 }

@@ -4,23 +4,17 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "base/ascii.h"
+
 namespace tambour::tls {
 namespace {
 
-constexpr char lower_case(char byte) noexcept {
-  return byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte - 'A' + 'a') : byte;
-}
-
-/// Only of ASCII: certificates contain no other letters.
-bool equal_ignoring_case(std::string_view a, std::string_view b) noexcept {
-  return std::ranges::equal(a, b, {}, lower_case, lower_case);
-}
+// Certificates contain no letters outside ASCII.
+using base::equal_ignoring_case;
 
 bool is_label(std::string_view text) noexcept {
   return !text.empty() && std::ranges::all_of(text, [](char byte) {
-    const char letter = lower_case(byte);
-    return (letter >= 'a' && letter <= 'z') || (byte >= '0' && byte <= '9') || byte == '-' ||
-           byte == '_';
+    return base::is_letter(byte) || base::is_digit(byte) || byte == '-' || byte == '_';
   });
 }
 

@@ -7,13 +7,12 @@
 #include <event2/buffer.h>
 #include <event2/util.h>
 
-#include "http_message/characters.h"
+#include "base/ascii.h"
 #include "libevent/event/core.h"
 #include "libevent/http/server.h"
 
 using tambour::libevent::PathCallback;
 using tambour::libevent::ServerAlias;
-namespace http_chars = tambour::http;
 
 namespace {
 
@@ -30,7 +29,7 @@ bool matches(std::string_view pattern, std::string_view name) noexcept {
       star = at++;
       resumed = i;
     } else if (at < pattern.size() &&
-               http_chars::to_lower(pattern[at]) == http_chars::to_lower(name[i])) {
+               tambour::base::to_lower(pattern[at]) == tambour::base::to_lower(name[i])) {
       ++at;
       ++i;
     } else if (star != std::string_view::npos) {
@@ -68,8 +67,8 @@ bool is_encoded(std::string_view encoded, std::string_view path) noexcept {
   std::size_t at = 0;
   for (std::size_t i = 0; i < encoded.size(); ++i, ++at) {
     char c = encoded[i];
-    const int high = i + 2 < encoded.size() ? http_chars::hex_value(encoded[i + 1]) : -1;
-    const int low = high >= 0 ? http_chars::hex_value(encoded[i + 2]) : -1;
+    const int high = i + 2 < encoded.size() ? tambour::base::hex_value(encoded[i + 1]) : -1;
+    const int low = high >= 0 ? tambour::base::hex_value(encoded[i + 2]) : -1;
     if (c == '%' && high >= 0 && low >= 0) {
       c = static_cast<char>(high << 4 | low);
       i += 2;

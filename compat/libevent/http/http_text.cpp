@@ -41,11 +41,6 @@ void free_field(evkeyvalq* list, evkeyval* field) noexcept {
   event_mm_free_(field);
 }
 
-constexpr int value_of(char hex_digit) noexcept {
-  if (hex_digit <= '9') return hex_digit - '0';
-  return (hex_digit | 0x20) - 'a' + 10;
-}
-
 /// "NAME=VALUE", of which only the value is percent-encoded. Modifies the text.
 bool append_parameter(evkeyvalq* list, char* text) noexcept {
   char* const equals = std::strchr(text, '=');
@@ -203,7 +198,8 @@ int evhttp_decode_uri_internal(const char* uri, std::size_t length, char* ret,
     } else if (c == '+' && decodes_plus) {
       c = ' ';
     } else if (c == '%' && i + 2 < length && is_hex_digit(uri[i + 1]) && is_hex_digit(uri[i + 2])) {
-      c = static_cast<char>(value_of(uri[i + 1]) << 4 | value_of(uri[i + 2]));
+      c = static_cast<char>(tambour::base::hex_value(uri[i + 1]) << 4 |
+                            tambour::base::hex_value(uri[i + 2]));
       i += 2;
     }
     ret[count++] = c;

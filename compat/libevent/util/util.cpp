@@ -17,6 +17,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "base/ascii.h"
 #include "libevent/event/log.h"
 
 /// Programs hold only pointers to it.
@@ -26,15 +27,12 @@ struct evutil_monotonic_timer {
 
 namespace {
 
+namespace base = tambour::base;
+
 int set_option(int fd, int level, int option) noexcept {
   const int one = 1;
   return ::setsockopt(fd, level, option, &one, sizeof one);
 }
-
-char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 'a' - 'A') : c; }
-char upper(char c) noexcept { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; }
-bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
-bool is_letter(char c) noexcept { return lower(c) >= 'a' && lower(c) <= 'z'; }
 
 void* (*volatile set_memory)(void*, int, std::size_t) = &std::memset;
 
@@ -111,8 +109,8 @@ int evutil_ascii_strcasecmp(const char* a, const char* b) {
 
 int evutil_ascii_strncasecmp(const char* a, const char* b, std::size_t most) {
   for (; most != 0; --most, ++a, ++b) {
-    const char left = lower(*a);
-    const char right = lower(*b);
+    const char left = base::to_lower(*a);
+    const char right = base::to_lower(*b);
     if (left < right) return -1;
     if (left > right) return 1;
     if (left == '\0') return 0;
@@ -161,16 +159,16 @@ int evutil_gettime_monotonic_(evutil_monotonic_timer* timer, timeval* time) {
   return evutil_gettime_monotonic(timer, time);
 }
 
-int EVUTIL_ISALPHA_(char c) { return is_letter(c) ? 1 : 0; }
-int EVUTIL_ISALNUM_(char c) { return is_letter(c) || is_digit(c) ? 1 : 0; }
+int EVUTIL_ISALPHA_(char c) { return base::is_letter(c) ? 1 : 0; }
+int EVUTIL_ISALNUM_(char c) { return base::is_letter(c) || base::is_digit(c) ? 1 : 0; }
 int EVUTIL_ISSPACE_(char c) { return c == ' ' || (c >= '\t' && c <= '\r') ? 1 : 0; }
-int EVUTIL_ISDIGIT_(char c) { return is_digit(c) ? 1 : 0; }
-int EVUTIL_ISXDIGIT_(char c) { return is_digit(c) || (lower(c) >= 'a' && lower(c) <= 'f') ? 1 : 0; }
+int EVUTIL_ISDIGIT_(char c) { return base::is_digit(c) ? 1 : 0; }
+int EVUTIL_ISXDIGIT_(char c) { return base::hex_value(c) >= 0 ? 1 : 0; }
 int EVUTIL_ISPRINT_(char c) { return c >= ' ' && c <= '~' ? 1 : 0; }
 int EVUTIL_ISLOWER_(char c) { return c >= 'a' && c <= 'z' ? 1 : 0; }
 int EVUTIL_ISUPPER_(char c) { return c >= 'A' && c <= 'Z' ? 1 : 0; }
-char EVUTIL_TOUPPER_(char c) { return upper(c); }
-char EVUTIL_TOLOWER_(char c) { return lower(c); }
+char EVUTIL_TOUPPER_(char c) { return base::to_upper(c); }
+char EVUTIL_TOLOWER_(char c) { return base::to_lower(c); }
 
 void evutil_rtrim_lws_(char* text) {
   if (text == nullptr) return;
@@ -179,10 +177,7 @@ void evutil_rtrim_lws_(char* text) {
   text[length] = '\0';
 }
 
-int evutil_hex_char_to_int_(char c) {
-  if (is_digit(c)) return c - '0';
-  return EVUTIL_ISXDIGIT_(c) != 0 ? lower(c) - 'a' + 10 : -1;
-}
+int evutil_hex_char_to_int_(char c) { return base::hex_value(c); }
 
 std::size_t event_strlcpy_(char* to, const char* from, std::size_t size) {
   const std::size_t length = std::strlen(from);

@@ -1,22 +1,12 @@
 // Which request follows a redirect, and the origins and user names of URLs.
 #include "http/client/redirect.h"
 
-#include <algorithm>
-
 #include "http/client/encode_url.h"
 #include "http_message/characters.h"
 #include "http_message/failure.h"
 
 namespace tambour::http::client {
 namespace {
-
-std::string lower_case(std::string_view text) {
-  std::string lower(text);
-  std::ranges::transform(lower, lower.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  return lower;
-}
 
 /// A reference that is valid keeps its text.
 Result<Url> parse_reference(std::string_view text) {
@@ -43,7 +33,7 @@ Result<Url> parse_request_url(std::string_view text) {
 }
 
 Origin origin_of(const Url& url) {
-  return {.host = lower_case(url.host()),
+  return {.host = base::lower_case(std::string(url.host())),
           .port = url.port_or_default(),
           .is_secure = equal_ignoring_case(url.scheme(), "https")};
 }

@@ -103,8 +103,7 @@ void read_attribute(std::string_view text, SetCookie& into) {
     if (const auto age = parse_max_age(value)) into.max_age = age;
   } else if (equal_ignoring_case(attribute.name, "Domain")) {
     if (value.starts_with('.')) value.remove_prefix(1);
-    into.domain.assign(value);
-    std::ranges::transform(into.domain, into.domain.begin(), to_lower);
+    into.domain = base::lower_case(std::string(value));
   } else if (equal_ignoring_case(attribute.name, "Path")) {
     into.path.assign(value.starts_with('/') ? value : "");
   } else if (equal_ignoring_case(attribute.name, "Secure")) {

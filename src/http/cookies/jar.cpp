@@ -16,8 +16,7 @@ namespace {
 constexpr auto lifetime_max = std::chrono::days(400);
 
 std::string host_of(const Url& url) {
-  std::string host(url.host());
-  std::ranges::transform(host, host.begin(), to_lower);
+  std::string host = base::lower_case(std::string(url.host()));
   // "example.org." is the same host.
   if (host.ends_with('.')) host.pop_back();
   return host;

@@ -15,6 +15,8 @@
 
 #include <tambour/unique_fd.h>
 
+#include "base/ascii.h"
+
 namespace tambour::tls {
 namespace {
 
@@ -161,7 +163,8 @@ Loaded<Identity> load_identity(const TlsIdentity& source) {
   loaded.names = dns_names_of(loaded.certificate.get());
   if (!source.server_names.empty()) {
     loaded.names.clear();
-    for (const std::string& each : source.server_names) loaded.names.push_back(lower(each));
+    for (const std::string& each : source.server_names)
+      loaded.names.push_back(base::lower_case(each));
   }
   if (!source.ocsp_response_path.empty()) {
     auto response = read_file(source.ocsp_response_path);
@@ -209,9 +212,7 @@ std::span<const Identity* const> IdentityTable::find(std::string_view name) cons
   if (name.ends_with('.')) name.remove_suffix(1);
   if (name.empty() || name.size() > name_bytes_max || name.front() == '.') return {};
   std::array<char, name_bytes_max> place;
-  std::ranges::transform(name, place.begin(), [](char each) {
-    return each >= 'A' && each <= 'Z' ? static_cast<char>(each - 'A' + 'a') : each;
-  });
+  std::ranges::transform(name, place.begin(), base::to_lower);
   const std::string_view lowered(place.data(), name.size());
   auto found = by_name_.find(lowered);
   if (found == by_name_.end()) {

@@ -11,6 +11,7 @@
 #include <openssl/err.h>
 #include <openssl/pem.h>
 
+#include "base/ascii.h"
 #include "tls/context/context.h"
 #include "tls/filter.h"
 #include "tls/outcome.h"
@@ -156,7 +157,7 @@ int ServerGeneration::choose_identity(SSL* ssl, int* alert, void* /*unused*/) no
   if (sent == nullptr) return SSL_TLSEXT_ERR_NOACK;
   std::span<const Identity* const> found;
   try {
-    std::string name = lower(sent);
+    std::string name = base::lower_case(sent);
     if (name.ends_with('.')) name.pop_back();
     found = self.table_.find(name);
     if (found.empty() && self.options_.refuse_unknown_names)
