@@ -16,9 +16,10 @@
 namespace tambour {
 namespace {
 
+/// Its texts are those of the C library.
 class Category final : public std::error_category {
  public:
-  [[nodiscard]] const char* name() const noexcept override { return "resolver"; }
+  [[nodiscard]] const char* name() const noexcept override { return "tambour.resolver"; }
   [[nodiscard]] std::string message(int value) const override { return ::gai_strerror(value); }
 };
 

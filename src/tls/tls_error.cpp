@@ -1,79 +1,45 @@
 // The error category of TlsError, with the text of each error.
 #include <tambour/tls_error.h>
 
+#include "base/error_table.h"
+
 namespace tambour {
 namespace {
 
-const char* text_of(TlsError error) noexcept {
-  switch (error) {
-    case TlsError::protocol:
-      return "TLS protocol error";
-    case TlsError::not_tls:
-      return "The peer does not speak TLS";
-    case TlsError::not_supported:
-      return "The library was built without TLS";
-    case TlsError::truncated:
-      return "End of stream without close_notify";
-    case TlsError::no_common_version:
-      return "No common version of TLS";
-    case TlsError::no_common_cipher:
-      return "No common cipher, group or signature algorithm";
-    case TlsError::no_common_alpn:
-      return "No common application protocol (ALPN)";
-    case TlsError::unknown_server_name:
-      return "No certificate for the server name";
-    case TlsError::unread_plaintext:
-      return "Unread plaintext before TLS";
-    case TlsError::too_many_key_updates:
-      return "Too many key updates";
-    case TlsError::too_many_handshakes:
-      return "Too many unfinished TLS handshakes";
-    case TlsError::peer_refused:
-      return "The peer ended TLS with an alert";
-    case TlsError::peer_refused_certificate:
-      return "The peer does not accept the certificate";
-    case TlsError::peer_requires_certificate:
-      return "The server requires a certificate";
-    case TlsError::certificate_missing:
-      return "The peer sent no certificate";
-    case TlsError::certificate_expired:
-      return "Certificate has expired";
-    case TlsError::certificate_not_yet_valid:
-      return "Certificate is not yet valid";
-    case TlsError::certificate_self_signed:
-      return "Self-signed certificate is not trusted";
-    case TlsError::certificate_unknown_issuer:
-      return "Certificate of an unknown issuer";
-    case TlsError::certificate_wrong_host:
-      return "Certificate is not valid for the host";
-    case TlsError::certificate_wrong_purpose:
-      return "Certificate does not permit this use";
-    case TlsError::certificate_revoked:
-      return "Certificate is revoked";
-    case TlsError::certificate_status_missing:
-      return "No proof that the certificate is not revoked";
-    case TlsError::certificate_invalid:
-      return "Invalid certificate";
-    case TlsError::file_unreadable:
-      return "Unreadable certificate or key";
-    case TlsError::key_mismatch:
-      return "Private key does not belong to the certificate";
-    case TlsError::bad_configuration:
-      return "Invalid TLS configuration";
-  }
-  return "Unknown TLS error";
-}
-
-class TlsCategory final : public std::error_category {
- public:
-  [[nodiscard]] const char* name() const noexcept override { return "tambour tls"; }
-  [[nodiscard]] std::string message(int value) const override { return text_of(TlsError(value)); }
+constexpr base::ErrorText<TlsError> texts[] = {
+    {TlsError::protocol, "TLS protocol error"},
+    {TlsError::not_tls, "The peer does not speak TLS"},
+    {TlsError::not_supported, "The library was built without TLS"},
+    {TlsError::truncated, "End of stream without close_notify"},
+    {TlsError::no_common_version, "No common version of TLS"},
+    {TlsError::no_common_cipher, "No common cipher, group or signature algorithm"},
+    {TlsError::no_common_alpn, "No common application protocol (ALPN)"},
+    {TlsError::unknown_server_name, "No certificate for the server name"},
+    {TlsError::unread_plaintext, "Unread plaintext before TLS"},
+    {TlsError::too_many_key_updates, "Too many key updates"},
+    {TlsError::too_many_handshakes, "Too many unfinished TLS handshakes"},
+    {TlsError::peer_refused, "The peer ended TLS with an alert"},
+    {TlsError::peer_refused_certificate, "The peer does not accept the certificate"},
+    {TlsError::peer_requires_certificate, "The server requires a certificate"},
+    {TlsError::certificate_missing, "The peer sent no certificate"},
+    {TlsError::certificate_expired, "Certificate has expired"},
+    {TlsError::certificate_not_yet_valid, "Certificate is not yet valid"},
+    {TlsError::certificate_self_signed, "Self-signed certificate is not trusted"},
+    {TlsError::certificate_unknown_issuer, "Certificate of an unknown issuer"},
+    {TlsError::certificate_wrong_host, "Certificate is not valid for the host"},
+    {TlsError::certificate_wrong_purpose, "Certificate does not permit this use"},
+    {TlsError::certificate_revoked, "Certificate is revoked"},
+    {TlsError::certificate_status_missing, "No proof that the certificate is not revoked"},
+    {TlsError::certificate_invalid, "Invalid certificate"},
+    {TlsError::file_unreadable, "Unreadable certificate or key"},
+    {TlsError::key_mismatch, "Private key does not belong to the certificate"},
+    {TlsError::bad_configuration, "Invalid TLS configuration"},
 };
 
 }  // namespace
 
 const std::error_category& tls_category() noexcept {
-  static const TlsCategory category;
+  static constinit const base::ErrorTable category("tambour.tls", "Unknown TLS error", texts);
   return category;
 }
 

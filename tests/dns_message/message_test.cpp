@@ -366,7 +366,7 @@ TEST(DnsSvcb, returns_its_parameters) {
 TEST(DnsErrors, have_messages) {
   EXPECT_EQ(make_error_code(DnsError::no_such_name).message(),
             "The domain name does not exist (NXDOMAIN)");
-  EXPECT_EQ(make_error_code(DnsError::bad_pointer).category().name(), std::string("dns"));
+  EXPECT_EQ(make_error_code(DnsError::bad_pointer).category().name(), std::string("tambour.dns"));
   EXPECT_EQ(make_error_code(DnsError(999)).message(), "Unknown DNS error");
 }
 

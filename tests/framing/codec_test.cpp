@@ -225,7 +225,7 @@ TEST(StreamErrors, distinguish_a_clean_end_from_a_truncated_message) {
   EXPECT_EQ(end.message(), "End of stream");
   EXPECT_EQ(make_error_code(StreamError::truncated).message(), "End of stream within a message");
   EXPECT_EQ(Error(3, stream_category()).message(), "Unknown end of stream");
-  EXPECT_STREQ(end.category().name(), "tambour stream");
+  EXPECT_STREQ(end.category().name(), "tambour.stream");
 }
 
 }  // namespace

@@ -318,7 +318,7 @@ TEST(QueryParameters, are_read_and_written) {
 }
 
 TEST(HttpError, says_what_is_wrong) {
-  EXPECT_STREQ(http_category().name(), "http");
+  EXPECT_STREQ(http_category().name(), "tambour.http");
   EXPECT_EQ(make_error_code(HttpError::url_bad_port).message(),
             "The URL has a port that is not a number from 0 to 65535");
   EXPECT_EQ(http_category().message(0), "Unknown HTTP error");

@@ -1,103 +1,55 @@
 // The error category of the WebSocket protocol, with the text of each error.
 #include "http_message/ws/error.h"
 
-#include <string>
+#include "base/error_table.h"
 
 namespace tambour::http::ws {
 namespace {
 
-const char* text_of_handshake(WebSocketError error) noexcept {
-  switch (error) {
-    case WebSocketError::bad_method:
-      return "The method of the request does not open a WebSocket";
-    case WebSocketError::bad_http_version:
-      return "The request has a version before HTTP/1.1";
-    case WebSocketError::not_an_upgrade:
-      return "The request does not ask for an upgrade to websocket";
-    case WebSocketError::request_with_body:
-      return "The request has a body";
-    case WebSocketError::unsupported_version:
-      return "Sec-WebSocket-Version is not 13";
-    case WebSocketError::bad_key:
-      return "Sec-WebSocket-Key is not 16 bytes in Base64";
-    case WebSocketError::bad_subprotocols:
-      return "Sec-WebSocket-Protocol is not a list of distinct tokens";
-    case WebSocketError::bad_extensions:
-      return "Sec-WebSocket-Extensions is malformed";
-    case WebSocketError::origin_not_allowed:
-      return "The server does not accept the Origin of the request";
-    case WebSocketError::unexpected_status:
-      return "The server has not accepted the WebSocket";
-    case WebSocketError::bad_upgrade:
-      return "The response does not confirm the upgrade to websocket";
-    case WebSocketError::bad_accept:
-      return "Sec-WebSocket-Accept does not match the key of the request";
-    case WebSocketError::unexpected_subprotocol:
-      return "The server has chosen a subprotocol that was not offered";
-    case WebSocketError::unexpected_extension:
-      return "The server has chosen an extension or parameter that was not offered";
-    default:
-      return "Unknown error of the WebSocket protocol";
-  }
-}
-
-const char* text_of(WebSocketError error) noexcept {
-  switch (error) {
-    case WebSocketError::reserved_bits:
-      return "A frame has reserved bits that no extension defines";
-    case WebSocketError::reserved_opcode:
-      return "A frame has a reserved opcode";
-    case WebSocketError::fragmented_control_frame:
-      return "A control frame is fragmented";
-    case WebSocketError::control_frame_too_large:
-      return "A control frame has more than 125 bytes";
-    case WebSocketError::unmasked_frame:
-      return "A frame of a client is not masked";
-    case WebSocketError::masked_frame:
-      return "A frame of a server is masked";
-    case WebSocketError::size_not_minimal:
-      return "The size of a frame is not encoded in the fewest bytes";
-    case WebSocketError::size_out_of_range:
-      return "The size of a frame has more than 63 bits";
-    case WebSocketError::unexpected_continuation:
-      return "A continuation frame does not belong to a message";
-    case WebSocketError::missing_continuation:
-      return "A message begins within another one";
-    case WebSocketError::bad_close_payload:
-      return "The payload of a close frame has one byte";
-    case WebSocketError::bad_close_code:
-      return "A close frame has a code that must not be sent";
-    case WebSocketError::invalid_utf8:
-      return "A text is not valid UTF-8";
-    case WebSocketError::frame_too_large:
-      return "A frame is larger than the limit";
-    case WebSocketError::message_too_large:
-      return "A message is larger than the limit";
-    case WebSocketError::too_many_fragments:
-      return "A message has more fragments than the limit";
-    case WebSocketError::too_many_control_frames:
-      return "More control frames without data than the limit";
-    case WebSocketError::bad_deflate:
-      return "A compressed message is malformed";
-    case WebSocketError::inflated_too_large:
-      return "A compressed message decodes to more than the limits allow";
-    default:
-      return text_of_handshake(error);
-  }
-}
-
-class WebSocketCategory final : public std::error_category {
- public:
-  [[nodiscard]] const char* name() const noexcept override { return "tambour.websocket"; }
-  [[nodiscard]] std::string message(int value) const override {
-    return text_of(static_cast<WebSocketError>(value));
-  }
+constexpr base::ErrorText<WebSocketError> texts[] = {
+    {WebSocketError::bad_method, "The method of the request does not open a WebSocket"},
+    {WebSocketError::bad_http_version, "The request has a version before HTTP/1.1"},
+    {WebSocketError::not_an_upgrade, "The request does not ask for an upgrade to websocket"},
+    {WebSocketError::request_with_body, "The request has a body"},
+    {WebSocketError::unsupported_version, "Sec-WebSocket-Version is not 13"},
+    {WebSocketError::bad_key, "Sec-WebSocket-Key is not 16 bytes in Base64"},
+    {WebSocketError::bad_subprotocols, "Sec-WebSocket-Protocol is not a list of distinct tokens"},
+    {WebSocketError::bad_extensions, "Sec-WebSocket-Extensions is malformed"},
+    {WebSocketError::origin_not_allowed, "The server does not accept the Origin of the request"},
+    {WebSocketError::unexpected_status, "The server has not accepted the WebSocket"},
+    {WebSocketError::bad_upgrade, "The response does not confirm the upgrade to websocket"},
+    {WebSocketError::bad_accept, "Sec-WebSocket-Accept does not match the key of the request"},
+    {WebSocketError::unexpected_subprotocol,
+     "The server has chosen a subprotocol that was not offered"},
+    {WebSocketError::unexpected_extension,
+     "The server has chosen an extension or parameter that was not offered"},
+    {WebSocketError::reserved_bits, "A frame has reserved bits that no extension defines"},
+    {WebSocketError::reserved_opcode, "A frame has a reserved opcode"},
+    {WebSocketError::fragmented_control_frame, "A control frame is fragmented"},
+    {WebSocketError::control_frame_too_large, "A control frame has more than 125 bytes"},
+    {WebSocketError::unmasked_frame, "A frame of a client is not masked"},
+    {WebSocketError::masked_frame, "A frame of a server is masked"},
+    {WebSocketError::size_not_minimal, "The size of a frame is not encoded in the fewest bytes"},
+    {WebSocketError::size_out_of_range, "The size of a frame has more than 63 bits"},
+    {WebSocketError::unexpected_continuation, "A continuation frame does not belong to a message"},
+    {WebSocketError::missing_continuation, "A message begins within another one"},
+    {WebSocketError::bad_close_payload, "The payload of a close frame has one byte"},
+    {WebSocketError::bad_close_code, "A close frame has a code that must not be sent"},
+    {WebSocketError::invalid_utf8, "A text is not valid UTF-8"},
+    {WebSocketError::frame_too_large, "A frame is larger than the limit"},
+    {WebSocketError::message_too_large, "A message is larger than the limit"},
+    {WebSocketError::too_many_fragments, "A message has more fragments than the limit"},
+    {WebSocketError::too_many_control_frames, "More control frames without data than the limit"},
+    {WebSocketError::bad_deflate, "A compressed message is malformed"},
+    {WebSocketError::inflated_too_large,
+     "A compressed message decodes to more than the limits allow"},
 };
 
 }  // namespace
 
 const std::error_category& websocket_category() noexcept {
-  static const WebSocketCategory category;
+  static constinit const base::ErrorTable category(
+      "tambour.websocket", "Unknown error of the WebSocket protocol", texts);
   return category;
 }
 
