@@ -2,54 +2,9 @@
 // refused after its end.
 #include "threads/loop_inbox.h"
 
-#include <new>
-#include <utility>
-
-#include "base/failure.h"
-#include "base/process_number.h"
 #include "loop/core.h"
 
 namespace tambour::threads {
-
-LoopMailbox::LoopMailbox(loop::Core& core) noexcept : core_(&core) {
-  base::count_forks();
-  process_number_ = base::process_number();
-}
-
-bool LoopMailbox::is_of_parent() const noexcept {
-  return process_number_ != base::process_number();
-}
-
-bool LoopMailbox::put(LoopMessage& message) noexcept {
-  if (is_of_parent()) return false;
-  const std::lock_guard lock(mutex_);
-  if (core_ == nullptr || message.refused_) return false;
-  arrived_.push_back(message);
-  // Under the lock, so that the loop still exists.
-  core_->async_sent();
-  return true;
-}
-
-LoopMessage* LoopMailbox::take() noexcept {
-  const std::lock_guard lock(mutex_);
-  LoopMessage* const message = arrived_.front();
-  if (message != nullptr) message->InTransit::unlink();
-  return message;
-}
-
-bool LoopMailbox::refuse(LoopMessage& message) noexcept {
-  if (is_of_parent()) return false;
-  const std::lock_guard lock(mutex_);
-  message.refused_ = true;
-  const bool has_arrived = message.InTransit::linked();
-  message.InTransit::unlink();
-  return has_arrived;
-}
-
-void LoopMailbox::close() noexcept {
-  const std::lock_guard lock(mutex_);
-  core_ = nullptr;
-}
 
 const std::shared_ptr<LoopMailbox>& LoopInbox::mailbox() {
   if (mailbox_ == nullptr) mailbox_ = std::make_shared<LoopMailbox>(core_);
@@ -103,16 +58,7 @@ void LoopInbox::run(ReadyNode& ready) {
 
 Result<> LoopInbox::reopen() noexcept {
   if (mailbox_ == nullptr) return {};
-  std::shared_ptr<LoopMailbox> fresh;
-  try {
-    fresh = std::make_shared<LoopMailbox>(core_);
-    // The former mailbox may have been locked during the fork: leak it, so that it is never used
-    // again.
-    static_cast<void>(new std::shared_ptr<LoopMailbox>(mailbox_));
-  } catch (const std::bad_alloc&) {
-    return base::failure(ENOMEM);
-  }
-  mailbox_ = std::move(fresh);
+  if (auto replaced = replace_mailbox(mailbox_, core_); !replaced) return replaced;
   while (LoopMessage* const message = expected_.front()) deliver_later(*message);
   return {};
 }

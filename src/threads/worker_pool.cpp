@@ -161,7 +161,7 @@ void detail::WorkerCall::abandon(bool and_wait) noexcept {
     if (was == State::waiting) {
       returned_ = true;
       release();
-    } else if (is_waited_for && mailbox_->disown(*this)) {
+    } else if (is_waited_for && mailbox_->refuse(*this)) {
       release();
     }
   } else if (is_waited_for && returned_) {

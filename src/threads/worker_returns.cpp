@@ -4,50 +4,21 @@
 
 #include <cerrno>
 #include <coroutine>
-#include <new>
 #include <utility>
 
 #include <tambour/resumption.h>
 
-#include "base/failure.h"
 #include "loop/core.h"
 #include "threads/worker_queue.h"
 
 namespace tambour::threads {
 
 void WorkerMailbox::put(WorkerCall& call) noexcept {
-  {
-    const std::lock_guard lock(mutex_);
-    if (core_ != nullptr && !call.abandoned_) {
-      arrived_.push_back(call);
-      // Under the lock, so that the loop still exists.
-      core_->async_sent();
-      return;
-    }
-  }
-  call.release();
-}
-
-WorkerCall* WorkerMailbox::take() noexcept {
-  const std::lock_guard lock(mutex_);
-  WorkerCall* const call = arrived_.front();
-  if (call != nullptr) call->InQueue::unlink();
-  return call;
-}
-
-bool WorkerMailbox::disown(WorkerCall& call) noexcept {
-  const std::lock_guard lock(mutex_);
-  call.abandoned_ = true;
-  const bool has_arrived = call.InQueue::linked();
-  call.InQueue::unlink();
-  return has_arrived;
+  if (!Mailbox::put(call)) call.release();
 }
 
 void WorkerMailbox::close() noexcept {
-  {
-    const std::lock_guard lock(mutex_);
-    core_ = nullptr;
-  }
+  Mailbox::close();
   // From here on put() adds no call.
   while (WorkerCall* call = take()) call->release();
 }
@@ -96,8 +67,8 @@ void WorkerReturns::deliver(WorkerCall& call) {
   const bool is_simulated = call.queue_ == nullptr;
   if (is_simulated && call.error_ == 0) call.work();
   // The task stops waiting while a worker still runs the call. A worker of the parent process never
-  // returns it, and its mailbox must not be locked.
-  if (!call.returned_ && !call.queue_->is_of_parent()) call.returned_ = call.mailbox_->disown(call);
+  // returns it.
+  if (!call.returned_) call.returned_ = call.mailbox_->refuse(call);
   const std::coroutine_handle<> awaiting = std::exchange(call.awaiting_, nullptr);
   if (call.returned_) call.release();
   Resumption::run(awaiting);
@@ -105,16 +76,7 @@ void WorkerReturns::deliver(WorkerCall& call) {
 
 Result<> WorkerReturns::reopen() noexcept {
   if (mailbox_ == nullptr) return {};
-  std::shared_ptr<WorkerMailbox> fresh;
-  try {
-    fresh = std::make_shared<WorkerMailbox>(core_);
-    // The former mailbox may have been locked during the fork: leak it, so that it is never used
-    // again.
-    static_cast<void>(new std::shared_ptr<WorkerMailbox>(mailbox_));
-  } catch (const std::bad_alloc&) {
-    return base::failure(ENOMEM);
-  }
-  mailbox_ = std::move(fresh);
+  if (auto replaced = replace_mailbox(mailbox_, core_); !replaced) return replaced;
   while (WorkerCall* const call = expected_.front()) {
     call->error_ = ECANCELED;
     notify_later(*call);

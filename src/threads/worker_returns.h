@@ -1,43 +1,29 @@
-// Returns calls from worker threads to the loop whose task awaits them.
-//
-// A worker may outlive the loop, so it refers only to the loop's mailbox. The workers and the loop
-// share it, and the loop closes it when it is destroyed.
+// Returns calls from worker threads to the loop whose task awaits them. A worker may outlive the
+// loop, so it refers only to the loop's mailbox.
 #pragma once
 
 #include <memory>
-#include <mutex>
 
 #include <tambour/detail/operation.h>
 #include <tambour/result.h>
 #include <tambour/worker_pool.h>
 
 #include "loop/service.h"
+#include "threads/mailbox.h"
 
 namespace tambour::threads {
 
 using detail::WorkerCall;
 
-class WorkerMailbox {
+class WorkerMailbox final : public Mailbox<WorkerCall, WorkerCall> {
  public:
-  explicit WorkerMailbox(loop::Core& core) noexcept : core_(&core) {}
+  using Mailbox::Mailbox;
 
   /// Callable from any thread. Returns a call to the loop, or drops it if no task waits for it.
   void put(WorkerCall& call) noexcept;
 
-  /// The functions below are called by the loop.
-
-  /// Returns the first call that has arrived, or null.
-  WorkerCall* take() noexcept;
-
-  /// The call is no longer awaited. Returns true if it had arrived: the caller then owns it.
-  bool disown(WorkerCall& call) noexcept;
-
+  /// Drops the calls that have arrived, and those that are put later.
   void close() noexcept;
-
- private:
-  std::mutex mutex_;
-  loop::Core* core_;  ///< Null: the loop is destroyed.
-  detail::IntrusiveList<WorkerCall> arrived_;
 };
 
 /// The calls that one loop awaits. Each holds a reference to the loop.

@@ -16,6 +16,8 @@
 namespace tambour::threads {
 class LoopInbox;
 class LoopMailbox;
+template <class T, class Tag>
+class Mailbox;
 }  // namespace tambour::threads
 
 #pragma GCC visibility push(default)
@@ -37,9 +39,10 @@ class LoopMessage : public ListHook<threads::LoopMailbox>, public ListHook<threa
 
  protected:
   friend class threads::LoopInbox;
-  friend class threads::LoopMailbox;
+  template <class, class>
+  friend class threads::Mailbox;
   friend class RemoteCall;
-  using InTransit = ListHook<threads::LoopMailbox>;
+  using InMailbox = ListHook<threads::LoopMailbox>;
   using OnLoop = ListHook<threads::LoopInbox>;
 
   ~LoopMessage() = default;

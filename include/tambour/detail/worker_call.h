@@ -11,6 +11,8 @@
 #include <tambour/detail/intrusive_list.h>
 
 namespace tambour::threads {
+template <class T, class Tag>
+class Mailbox;
 class WorkerMailbox;
 class WorkerQueue;
 class WorkerReturns;
@@ -63,6 +65,8 @@ class WorkerCall : public ListHook<WorkerCall>, public ListHook<threads::WorkerR
  private:
   friend class tambour::WorkerPool;
   friend class threads::WorkerMailbox;
+  template <class, class>
+  friend class threads::Mailbox;
   friend class threads::WorkerQueue;
   friend class threads::WorkerReturns;
 
@@ -70,10 +74,11 @@ class WorkerCall : public ListHook<WorkerCall>, public ListHook<threads::WorkerR
   /// The place in the lists of the loop whose task awaits the call.
   using OnLoop = ListHook<threads::WorkerReturns>;
   using InQueue = ListHook<WorkerCall>;
+  using InMailbox = InQueue;  ///< Not at the same time.
 
   std::atomic<unsigned> owners_{1};
   State state_ = State::waiting;  ///< Guarded by the queue's lock.
-  bool abandoned_ = false;        ///< Guarded by the mailbox's lock.
+  bool refused_ = false;          ///< Guarded by the mailbox's lock: no task waits.
   bool returned_ = false;         ///< The pool has finished with it. Used by the loop only.
   WhenStopped when_stopped_{};
   int error_ = 0;
