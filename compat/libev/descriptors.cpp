@@ -1,8 +1,6 @@
 // ev_io: the watchers of each descriptor, and the one operation of the backend that serves them.
 #include "descriptors.h"
 
-#include <memory>
-#include <new>
 #include <utility>
 
 #include "base/check.h"
@@ -61,28 +59,6 @@ FdRecord::FdRecord(Loop& owner, int number) noexcept
   run_at_once();
 }
 
-Descriptors::~Descriptors() {
-  for (int chunk = 0; chunk < chunk_count_; ++chunk) {
-    if (chunks_[chunk] == nullptr) continue;
-    std::destroy_n(chunks_[chunk], chunk_size);
-    reallocate(chunks_[chunk], 0);
-  }
-}
-
-FdRecord& Descriptors::make(int fd) noexcept {
-  const int chunk = fd / chunk_size;
-  if (chunk >= chunk_count_) {
-    chunks_.need(chunk + 1);
-    while (chunk_count_ <= chunk) chunks_[chunk_count_++] = nullptr;
-  }
-  if (chunks_[chunk] == nullptr) {
-    auto* records = static_cast<FdRecord*>(reallocate(nullptr, chunk_size * sizeof(FdRecord)));
-    for (int i = 0; i < chunk_size; ++i) new (records + i) FdRecord(loop_, chunk * chunk_size + i);
-    chunks_[chunk] = records;
-  }
-  return chunks_[chunk][fd % chunk_size];
-}
-
 /// Notifies the backend, once between two polls, that the events of a descriptor change.
 void Descriptors::note(FdRecord& record) noexcept {
   if (record.noted_at == polls_) return;
@@ -110,7 +86,7 @@ void Descriptors::named_again(FdRecord& record, ev_io& io) noexcept {
 
 void Descriptors::add_and_note(ev_io& io) noexcept {
   FdRecord* const found = find(io.fd);
-  FdRecord& record = found != nullptr ? *found : make(io.fd);
+  FdRecord& record = found != nullptr ? *found : *records_.make(loop_, io.fd);
   // If a poll has passed since the last watcher was stopped, the descriptor may have been closed
   // and the kernel may have removed its registration.
   const bool was_unwatched = record.first == nullptr;

@@ -19,6 +19,7 @@
 
 #include "array.h"
 #include "backend/backend.h"
+#include "common/fd_table.h"
 #include "pending.h"
 
 namespace tambour::libev {
@@ -46,7 +47,6 @@ class Descriptors {
   explicit Descriptors(Loop& loop) noexcept : loop_(loop) {}
   Descriptors(const Descriptors&) = delete;
   Descriptors& operator=(const Descriptors&) = delete;
-  ~Descriptors();
 
   /// Adds a watcher to its descriptor.
   void add(ev_io& io) noexcept {
@@ -80,22 +80,18 @@ class Descriptors {
   /// Calls f(fd, record) for each descriptor that ever had a watcher.
   template <class F>
   void for_each(F&& f) {
-    for (int chunk = 0; chunk < chunk_count_; ++chunk) {
-      if (chunks_[chunk] == nullptr) continue;
-      for (int i = 0; i < chunk_size; ++i) f(chunk * chunk_size + i, chunks_[chunk][i]);
-    }
+    records_.for_each([&f](FdRecord& record) { f(record.fd, record); });
   }
 
  private:
-  static constexpr int chunk_size = 16;
+  struct Memory {
+    static void* reallocate(void* memory, std::size_t bytes) noexcept {
+      return libev::reallocate(memory, bytes);
+    }
+    static void free(void* memory) noexcept { libev::reallocate(memory, 0); }
+  };
 
-  [[nodiscard]] FdRecord* find(int fd) noexcept {
-    const auto number = static_cast<unsigned>(fd);  // Out of range if negative.
-    const unsigned chunk = number / chunk_size;
-    if (chunk >= static_cast<unsigned>(chunk_count_)) return nullptr;
-    FdRecord* const records = chunks_[static_cast<int>(chunk)];
-    return records == nullptr ? nullptr : records + number % chunk_size;
-  }
+  [[nodiscard]] FdRecord* find(int fd) noexcept { return records_.find(fd); }
   static Events to_events(int events) noexcept {
     static_assert(int(Events::read) == EV_READ && int(Events::write) == EV_WRITE << 1);
     return Events((events & EV_READ) | (events & EV_WRITE) << 1);
@@ -105,15 +101,13 @@ class Descriptors {
     record.first = &io;
     record.events |= to_events(io.events);
   }
-  FdRecord& make(int fd) noexcept;
   void add_and_note(ev_io& io) noexcept;
   void remove_and_note(ev_io& io) noexcept;
   void note(FdRecord& record) noexcept;
   void named_again(FdRecord& record, ev_io& io) noexcept;
 
   Loop& loop_;
-  Array<FdRecord*> chunks_;
-  int chunk_count_ = 0;
+  compat::FdTable<FdRecord, Memory> records_;
   std::uint64_t polls_ = FdRecord::never + 1;  ///< Including the next one.
 };
 

@@ -5,8 +5,6 @@
 #include <sys/stat.h>
 
 #include <cerrno>
-#include <memory>
-#include <new>
 #include <utility>
 
 #include "libevent/event/base.h"
@@ -61,40 +59,14 @@ FdRecord::FdRecord(event_base& owner, int number) noexcept
   run_at_once();
 }
 
-FdMap::~FdMap() {
-  for (unsigned chunk = 0; chunk < chunk_count_; ++chunk) {
-    if (chunks_[chunk] == nullptr) continue;
-    std::destroy_n(chunks_[chunk], chunk_size);
-    event_mm_free_(static_cast<void*>(chunks_[chunk]));
-  }
-  if (chunks_ != nullptr) event_mm_free_(static_cast<void*>(chunks_));
-}
-
 FdRecord* FdMap::make(int fd) noexcept {
   // From here on, the table is large, and must not be made for a number that no descriptor has.
   constexpr int unchecked_end = 65536;
-  const unsigned chunk = static_cast<unsigned>(fd) / chunk_size;
-  if (chunk >= chunk_count_) {
-    if (fd >= unchecked_end && error_of(fd) == EBADF) {
-      errno = EBADF;
-      return nullptr;
-    }
-    unsigned wanted = chunk_count_ == 0 ? 4 : chunk_count_ * 2;
-    if (wanted <= chunk) wanted = chunk + 1;
-    void* const grown = event_mm_realloc_(static_cast<void*>(chunks_), wanted * sizeof(FdRecord*));
-    if (grown == nullptr) return nullptr;
-    chunks_ = static_cast<FdRecord**>(grown);
-    while (chunk_count_ < wanted) chunks_[chunk_count_++] = nullptr;
+  if (fd >= records_.end() && fd >= unchecked_end && error_of(fd) == EBADF) {
+    errno = EBADF;
+    return nullptr;
   }
-  if (chunks_[chunk] == nullptr) {
-    void* const memory = event_mm_malloc_(chunk_size * sizeof(FdRecord));
-    if (memory == nullptr) return nullptr;
-    auto* const records = static_cast<FdRecord*>(memory);
-    for (unsigned i = 0; i < chunk_size; ++i)
-      new (records + i) FdRecord(base_, static_cast<int>(chunk * chunk_size + i));
-    chunks_[chunk] = records;
-  }
-  return chunks_[chunk] + static_cast<unsigned>(fd) % chunk_size;
+  return records_.make(base_, fd);
 }
 
 Events FdMap::wanted_by(const FdRecord& record) const noexcept {

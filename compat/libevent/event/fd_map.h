@@ -12,6 +12,9 @@
 
 #include <tambour/detail/operation.h>
 
+#include "common/fd_table.h"
+#include "libevent/event/core.h"
+
 struct event_base;
 
 namespace tambour::libevent {
@@ -38,7 +41,6 @@ class FdMap {
   explicit FdMap(event_base& base) noexcept : base_(base) {}
   FdMap(const FdMap&) = delete;
   FdMap& operator=(const FdMap&) = delete;
-  ~FdMap();
 
   /// Returns -1 if the descriptor cannot be watched, 1 if the backend has to be told, else 0.
   int add(event& ev) noexcept;
@@ -59,31 +61,29 @@ class FdMap {
     ready_last_ = &record.next_ready;
   }
 
-  [[nodiscard]] FdRecord* find(int fd) noexcept {
-    const auto number = static_cast<unsigned>(fd);  // Out of range if negative.
-    const unsigned chunk = number / chunk_size;
-    if (chunk >= chunk_count_ || chunks_[chunk] == nullptr) return nullptr;
-    return chunks_[chunk] + number % chunk_size;
-  }
+  [[nodiscard]] FdRecord* find(int fd) noexcept { return records_.find(fd); }
 
   /// Calls f(record) for each descriptor, in ascending order, until it returns a value other than
   /// 0, and returns that.
   template <class F>
   int for_each(F&& f) {
-    for (unsigned chunk = 0; chunk < chunk_count_; ++chunk) {
-      if (chunks_[chunk] == nullptr) continue;
-      for (unsigned i = 0; i < chunk_size; ++i) {
-        if (const int result = f(chunks_[chunk][i])) return result;
-      }
-    }
-    return 0;
+    int result = 0;
+    records_.for_each([&](FdRecord& record) {
+      if (result == 0) result = f(record);
+    });
+    return result;
   }
 
   /// Returns all operations, after the backend was abandoned.
   void clear() noexcept;
 
  private:
-  static constexpr unsigned chunk_size = 16;
+  struct Memory {
+    static void* reallocate(void* memory, std::size_t bytes) noexcept {
+      return event_mm_realloc_(memory, bytes);
+    }
+    static void free(void* memory) noexcept { event_mm_free_(memory); }
+  };
 
   /// Returns null, with errno, if there is no memory or no such descriptor.
   FdRecord* make(int fd) noexcept;
@@ -92,8 +92,7 @@ class FdMap {
   void fail(FdRecord& record, int error) noexcept;
 
   event_base& base_;
-  FdRecord** chunks_ = nullptr;
-  unsigned chunk_count_ = 0;
+  compat::FdTable<FdRecord, Memory> records_;
   FdRecord* changed_ = nullptr;
   FdRecord** changed_last_ = &changed_;
   FdRecord* ready_ = nullptr;
