@@ -6,9 +6,11 @@
 #include <sys/un.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include <tambour/ip_address.h>
 #include <tambour/result.h>
 
 #pragma GCC visibility push(default)
@@ -20,6 +22,7 @@ class Endpoint {
  public:
   /// The IPv4 wildcard address with port 0: 0.0.0.0:0.
   Endpoint() noexcept;
+  Endpoint(const IpAddress& address, std::uint16_t port) noexcept;
 
   /// Parses the output of to_string() and the usual notations:
   ///
@@ -33,7 +36,7 @@ class Endpoint {
   /// (abstract: 107 without the @).
   [[nodiscard]] static Result<Endpoint> parse(std::string_view text);
 
-  /// Parses an address without a port, IPv6 without brackets: "127.0.0.1", "::1", "fe80::1%eth0".
+  /// Parses an address without a port, like IpAddress::parse(): "127.0.0.1", "::1", "fe80::1%eth0".
   [[nodiscard]] static Result<Endpoint> parse(std::string_view address, std::uint16_t port);
 
   /// A path, or an abstract name if it begins with '@' (or with a null byte, the kernel's
@@ -53,6 +56,9 @@ class Endpoint {
   /// AF_INET, AF_INET6 or AF_UNIX.
   [[nodiscard]] int family() const noexcept { return storage_.any.sa_family; }
   [[nodiscard]] bool is_ip() const noexcept { return family() != AF_UNIX; }
+
+  /// Empty for Unix names.
+  [[nodiscard]] std::optional<IpAddress> ip_address() const noexcept;
 
   /// 0 for Unix names.
   [[nodiscard]] std::uint16_t port() const noexcept;

@@ -8,14 +8,13 @@
 
 #include <tambour/callback.h>
 #include <tambour/endpoint.h>
+#include <tambour/ip_address.h>
 #include <tambour/result.h>
 #include <tambour/task.h>
 
 #pragma GCC visibility push(default)
 
 namespace tambour {
-
-enum class AddressFamily : std::uint8_t { any, v4, v6 };
 
 /// The error category of getaddrinfo(3): EAI_NONAME and so on, with the messages of
 /// gai_strerror(3).

@@ -59,6 +59,7 @@
 #include <tambour/http_url.h>              // IWYU pragma: export
 #include <tambour/inherited_listeners.h>   // IWYU pragma: export
 #include <tambour/io_handle.h>             // IWYU pragma: export
+#include <tambour/ip_address.h>            // IWYU pragma: export
 #include <tambour/listen_options.h>        // IWYU pragma: export
 #include <tambour/loop_control.h>          // IWYU pragma: export
 #include <tambour/loop_group.h>            // IWYU pragma: export

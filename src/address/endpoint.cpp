@@ -2,13 +2,10 @@
 // sockaddr.
 #include <tambour/endpoint.h>
 
-#include <arpa/inet.h>
-#include <net/if.h>
-
+#include <bit>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
-#include <system_error>
 
 #include "base/failure.h"
 #include "base/parse_number.h"
@@ -21,20 +18,26 @@ constexpr std::size_t unix_header = offsetof(sockaddr_un, sun_path);
 // A path ends with a null byte; an abstract name begins with one. Either takes one byte.
 constexpr std::size_t unix_name_max = sizeof(sockaddr_un::sun_path) - 1;
 
-Result<std::uint32_t> parse_zone(const std::string& zone) {
-  if (zone.empty()) return base::failure(EINVAL);
-  if (const auto number = base::parse_number<std::uint32_t>(zone)) return *number;
-  const unsigned index = ::if_nametoindex(zone.c_str());
-  if (index == 0) return base::failure(ENODEV);
-  return index;
-}
-
 bool has_null(std::string_view text) { return text.find('\0') != std::string_view::npos; }
 
 }  // namespace
 
 Endpoint::Endpoint() noexcept : storage_{}, size_(sizeof(sockaddr_in)) {
   storage_.v4.sin_family = AF_INET;
+}
+
+Endpoint::Endpoint(const IpAddress& address, std::uint16_t port) noexcept : Endpoint() {
+  if (address.is_v4()) {
+    std::memcpy(&storage_.v4.sin_addr, address.bytes().data(), sizeof(in_addr));
+    storage_.v4.sin_port = htons(port);
+    return;
+  }
+  storage_.v6 = {};
+  storage_.v6.sin6_family = AF_INET6;
+  storage_.v6.sin6_port = htons(port);
+  storage_.v6.sin6_scope_id = address.zone();
+  std::memcpy(&storage_.v6.sin6_addr, address.bytes().data(), sizeof(in6_addr));
+  size_ = sizeof(sockaddr_in6);
 }
 
 Result<Endpoint> Endpoint::parse(std::string_view text) {
@@ -56,24 +59,9 @@ Result<Endpoint> Endpoint::parse(std::string_view text) {
 }
 
 Result<Endpoint> Endpoint::parse(std::string_view address, std::uint16_t port) {
-  if (has_null(address)) return base::failure(EINVAL);
-  Endpoint parsed;
-  const std::size_t percent = address.find('%');
-  const std::string plain(address.substr(0, percent));
-  if (percent == std::string_view::npos &&
-      ::inet_pton(AF_INET, plain.c_str(), &parsed.storage_.v4.sin_addr) == 1) {
-    parsed.storage_.v4.sin_port = htons(port);
-    return parsed;
-  }
-  parsed = any_v6(port);
-  if (::inet_pton(AF_INET6, plain.c_str(), &parsed.storage_.v6.sin6_addr) != 1)
-    return base::failure(EINVAL);
-  if (percent != std::string_view::npos) {
-    const auto zone = parse_zone(std::string(address.substr(percent + 1)));
-    if (!zone) return std::unexpected(zone.error());
-    parsed.storage_.v6.sin6_scope_id = *zone;
-  }
-  return parsed;
+  const auto parsed = IpAddress::parse(address);
+  if (!parsed) return std::unexpected(parsed.error());
+  return Endpoint(*parsed, port);
 }
 
 Result<Endpoint> Endpoint::unix_name(std::string_view name) {
@@ -91,26 +79,13 @@ Result<Endpoint> Endpoint::unix_name(std::string_view name) {
   return endpoint;
 }
 
-Endpoint Endpoint::any_v4(std::uint16_t port) noexcept { return Endpoint().with_port(port); }
-
-Endpoint Endpoint::any_v6(std::uint16_t port) noexcept {
-  Endpoint endpoint;
-  endpoint.storage_.v6 = {};
-  endpoint.storage_.v6.sin6_family = AF_INET6;
-  endpoint.size_ = sizeof(sockaddr_in6);
-  return endpoint.with_port(port);
-}
-
+Endpoint Endpoint::any_v4(std::uint16_t port) noexcept { return {IpAddress::any_v4(), port}; }
+Endpoint Endpoint::any_v6(std::uint16_t port) noexcept { return {IpAddress::any_v6(), port}; }
 Endpoint Endpoint::loopback_v4(std::uint16_t port) noexcept {
-  Endpoint endpoint = any_v4(port);
-  endpoint.storage_.v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  return endpoint;
+  return {IpAddress::loopback_v4(), port};
 }
-
 Endpoint Endpoint::loopback_v6(std::uint16_t port) noexcept {
-  Endpoint endpoint = any_v6(port);
-  endpoint.storage_.v6.sin6_addr = in6addr_loopback;
-  return endpoint;
+  return {IpAddress::loopback_v6(), port};
 }
 
 Result<Endpoint> Endpoint::from(const sockaddr* address, socklen_t size) noexcept {
@@ -140,6 +115,18 @@ Result<Endpoint> Endpoint::from(const sockaddr* address, socklen_t size) noexcep
   std::memcpy(&endpoint.storage_, address, size);
   endpoint.size_ = size;
   return endpoint;
+}
+
+std::optional<IpAddress> Endpoint::ip_address() const noexcept {
+  switch (family()) {
+    case AF_INET:
+      return IpAddress(std::bit_cast<IpAddress::V4Bytes>(storage_.v4.sin_addr));
+    case AF_INET6:
+      return IpAddress(std::bit_cast<IpAddress::V6Bytes>(storage_.v6.sin6_addr),
+                       storage_.v6.sin6_scope_id);
+    default:
+      return std::nullopt;
+  }
 }
 
 std::uint16_t Endpoint::port() const noexcept {
@@ -174,15 +161,7 @@ std::string Endpoint::address() const {
     if (!name.empty() && name.front() == '\0') name.front() = '@';
     return name;
   }
-  char text[INET6_ADDRSTRLEN];
-  if (family() == AF_INET) return ::inet_ntop(AF_INET, &storage_.v4.sin_addr, text, sizeof(text));
-  std::string address = ::inet_ntop(AF_INET6, &storage_.v6.sin6_addr, text, sizeof(text));
-  if (const std::uint32_t zone = storage_.v6.sin6_scope_id; zone != 0) {
-    char name[IF_NAMESIZE];
-    address += '%';
-    address += ::if_indextoname(zone, name) != nullptr ? name : std::to_string(zone);
-  }
-  return address;
+  return ip_address()->to_string();
 }
 
 std::string Endpoint::to_string() const {

@@ -1,8 +1,6 @@
 // Hosts: parses the lines of hosts(5), and finds addresses by name in a hash table.
 #include "dns_message/hosts.h"
 
-#include <arpa/inet.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -31,16 +29,6 @@ std::uint32_t hash_of(std::string_view name) noexcept {
   return static_cast<std::uint32_t>(hash);
 }
 
-/// As in glibc, without zones.
-bool parse_address(std::string_view text, Address& into) {
-  char plain[INET6_ADDRSTRLEN];
-  if (text.size() >= sizeof plain) return false;
-  text.copy(plain, text.size());
-  plain[text.size()] = '\0';
-  into.is_v6 = text.contains(':');
-  return ::inet_pton(into.is_v6 ? AF_INET6 : AF_INET, plain, into.bytes.data()) == 1;
-}
-
 }  // namespace
 
 void Hosts::reserve(std::size_t file_bytes) {
@@ -61,9 +49,11 @@ void Hosts::add_line(std::string_view line) {
   const std::string_view address = take_word(line);
   if (address.empty()) return;
   std::string_view name = take_word(line);
-  Address parsed;
-  if (name.empty() || lines_.size() == none || !parse_address(address, parsed)) return;
-  lines_.push_back(parsed);
+  // As in glibc, without zones.
+  if (name.empty() || lines_.size() == none || address.contains('%')) return;
+  const auto parsed = IpAddress::parse(address);
+  if (!parsed) return;
+  lines_.push_back(*parsed);
   for (; !name.empty(); name = take_word(line)) add_name(name);
 }
 
@@ -90,7 +80,7 @@ void Hosts::rehash(std::size_t buckets) {
   }
 }
 
-void Hosts::find(std::string_view name, std::vector<Address>& into) const {
+void Hosts::find(std::string_view name, std::vector<IpAddress>& into) const {
   if (buckets_.empty()) return;
   const std::size_t before = into.size();
   const std::uint32_t hash = hash_of(name);
@@ -107,7 +97,7 @@ void Hosts::find(std::string_view name, std::vector<Address>& into) const {
   }
 }
 
-std::vector<std::string> Hosts::names_of(const Address& address) const {
+std::vector<std::string> Hosts::names_of(const IpAddress& address) const {
   std::vector<std::string> found;
   const auto line = std::ranges::find(lines_, address);
   if (line == lines_.end()) return found;

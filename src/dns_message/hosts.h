@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "dns_message/address.h"
+#include <tambour/ip_address.h>
 
 namespace tambour::dns {
 
@@ -22,9 +22,9 @@ class Hosts {
 
   /// Appends the addresses of a name, in the order of the file. `name` is in lower case, without a
   /// trailing dot.
-  void find(std::string_view name, std::vector<Address>& into) const;
+  void find(std::string_view name, std::vector<IpAddress>& into) const;
   /// The names of the first line with this address; empty if there is none.
-  [[nodiscard]] std::vector<std::string> names_of(const Address& address) const;
+  [[nodiscard]] std::vector<std::string> names_of(const IpAddress& address) const;
 
   [[nodiscard]] std::size_t size() const noexcept { return names_.size(); }
 
@@ -46,7 +46,7 @@ class Hosts {
   }
 
   std::string text_;  ///< The names, in the case of the file.
-  std::vector<Address> lines_;
+  std::vector<IpAddress> lines_;
   std::vector<Name> names_;
   std::vector<std::uint32_t> buckets_;  ///< The last name of each; a power of two of them.
 };

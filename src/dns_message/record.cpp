@@ -1,12 +1,11 @@
 // Records as text.
-#include <arpa/inet.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <utility>
 
 #include <tambour/dns_record.h>
+#include <tambour/ip_address.h>
 
 #include "base/failure.h"
 #include "base/parse_number.h"
@@ -73,17 +72,11 @@ std::string joined(std::initializer_list<std::string> words) {
   return text;
 }
 
-template <int family, class Address>
-std::string address(const Address& bytes) {
-  char text[INET6_ADDRSTRLEN];
-  return ::inet_ntop(family, bytes.data(), text, sizeof text);
-}
-
 /// The presentation format of each type.
 struct Present {
   std::string operator()(const DnsUnknown& data) const { return generic(data.data); }
-  std::string operator()(const DnsA& data) const { return address<AF_INET>(data.address); }
-  std::string operator()(const DnsAaaa& data) const { return address<AF_INET6>(data.address); }
+  std::string operator()(const DnsA& data) const { return IpAddress(data.address).to_string(); }
+  std::string operator()(const DnsAaaa& data) const { return IpAddress(data.address).to_string(); }
   std::string operator()(const DnsCname& data) const { return data.target.to_string(); }
   std::string operator()(const DnsPtr& data) const { return data.target.to_string(); }
   std::string operator()(const DnsNs& data) const { return data.server.to_string(); }

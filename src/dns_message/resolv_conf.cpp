@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
+#include <bit>
 #include <optional>
 
 #include "base/parse_number.h"
@@ -17,10 +18,7 @@ std::optional<Endpoint> parse_server(std::string_view text) {
   // glibc also accepts the notations of inet_aton(3).
   in_addr v4;
   if (::inet_aton(std::string(text).c_str(), &v4) == 0) return std::nullopt;
-  char plain[INET_ADDRSTRLEN];
-  const auto address =
-      Endpoint::parse(::inet_ntop(AF_INET, &v4, plain, sizeof plain), ResolvConf::port);
-  return address ? std::optional(*address) : std::nullopt;
+  return Endpoint(IpAddress(std::bit_cast<IpAddress::V4Bytes>(v4)), ResolvConf::port);
 }
 
 /// Sets `value` if `option` is "NAME:number".

@@ -1,9 +1,7 @@
 // Which characters each component of a URL may have, and the syntax of hosts and ports.
 #include "http_message/url_syntax.h"
 
-#include <arpa/inet.h>
-
-#include <array>
+#include <tambour/ip_address.h>
 
 #include "base/parse_number.h"
 #include "http_message/failure.h"
@@ -23,11 +21,10 @@ bool is_future_address(std::string_view text) noexcept {
 bool is_ip_literal(std::string_view text) noexcept {
   if (text.empty()) return false;
   if (is_future_address(text)) return true;
-  std::array<char, INET6_ADDRSTRLEN> terminated{};
-  if (text.size() >= terminated.size() || text.find('\0') != std::string_view::npos) return false;
-  text.copy(terminated.data(), text.size());
-  in6_addr address;
-  return ::inet_pton(AF_INET6, terminated.data(), &address) == 1;
+  // A URL contains no zone of this machine: RFC 9844.
+  if (text.contains('%')) return false;
+  const auto address = IpAddress::parse(text);
+  return address && address->is_v6();
 }
 
 }  // namespace

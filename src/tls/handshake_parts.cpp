@@ -1,9 +1,6 @@
 // Makes the filters of clients and servers, and the message of a failed handshake.
 #include "tls/handshake_parts.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
@@ -12,6 +9,7 @@
 
 #include <openssl/err.h>
 
+#include "address/ip_literal.h"
 #include "base/ascii.h"
 #include "tls/resumption/ticket_note.h"
 
@@ -44,11 +42,8 @@ bool is_host(const std::string& host) noexcept {
 /// Returns the address as a certificate contains it: without its zone ("fe80::1%eth0"), which means
 /// something to this machine only. Empty if `host` is a name.
 std::string address_in(const std::string& host) {
-  in6_addr address{};
-  if (::inet_pton(AF_INET, host.c_str(), &address) == 1) return host;
-  std::string without_zone = host.substr(0, host.find('%'));
-  if (::inet_pton(AF_INET6, without_zone.c_str(), &address) == 1) return without_zone;
-  return {};
+  const auto address = parse_ignoring_zone(host);
+  return address ? address->to_string() : std::string();
 }
 
 /// Sets what the client expects. Returns false if memory runs out or OpenSSL refuses the name.

@@ -24,7 +24,6 @@
 namespace tambour::routes_test {
 namespace {
 
-using dns::Address;
 using dns::Routes;
 
 Routes load() {
@@ -34,8 +33,8 @@ Routes load() {
   return routes;
 }
 
-std::optional<std::string> source_of(const Address& to) {
-  const Endpoint endpoint = to.endpoint(53);
+std::optional<std::string> source_of(const IpAddress& to) {
+  const Endpoint endpoint(to, 53);
   const int fd = ::socket(endpoint.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0);
   std::optional<std::string> source;
   sockaddr_storage local{};
@@ -67,32 +66,33 @@ void add_v6_routes() {
 }
 
 /// Addresses in and around these prefixes.
-std::vector<Address> addresses_near(const std::vector<const char*>& prefixes) {
+std::vector<IpAddress> addresses_near(const std::vector<const char*>& prefixes) {
   std::mt19937 random(1);
-  std::vector<Address> found;
+  std::vector<IpAddress> found;
   for (const char* const each : prefixes) {
-    const Address prefix = Address::of(Endpoint::parse(each, 0).value());
+    const IpAddress prefix = IpAddress::parse(each).value();
     for (int i = 0; i < 300; ++i) {
-      Address near = prefix;
+      const std::size_t bits = prefix.bytes().size() * 8;
+      std::vector<std::uint8_t> near(prefix.bytes().begin(), prefix.bytes().end());
       // Many leading bits in common.
-      for (std::size_t bit = random() % (near.size() * 8); bit < near.size() * 8; ++bit) {
-        if (random() % 2 == 0) near.bytes[bit / 8] ^= std::uint8_t(0x80U >> bit % 8);
+      for (std::size_t bit = random() % bits; bit < bits; ++bit) {
+        if (random() % 2 == 0) near[bit / 8] ^= std::uint8_t(0x80U >> bit % 8);
       }
-      found.push_back(near);
+      found.push_back(IpAddress::from_bytes(near).value());
     }
   }
   return found;
 }
 
-void expect_one_source_in_each_range(const std::vector<Address>& addresses) {
+void expect_one_source_in_each_range(const std::vector<IpAddress>& addresses) {
   const Routes routes = load();
   ASSERT_GT(routes.size(), 20U);
-  std::map<std::pair<bool, std::array<std::uint8_t, 16>>, std::optional<std::string>> sources;
-  for (const Address& each : addresses) {
-    const Address range = routes.range_of(each);
+  std::map<IpAddress, std::optional<std::string>> sources;
+  for (const IpAddress& each : addresses) {
+    const IpAddress range = routes.range_of(each);
     const auto source = source_of(each);
-    const auto known = sources.try_emplace({range.is_v6, range.bytes}, source).first;
-    EXPECT_EQ(source, known->second) << each.endpoint(0).address();
+    const auto known = sources.try_emplace(range, source).first;
+    EXPECT_EQ(source, known->second) << each.to_string();
   }
   // Otherwise nothing was gained.
   EXPECT_LT(sources.size(), addresses.size() / 5);
@@ -122,7 +122,7 @@ TEST(DnsRoutes, with_several_paths_have_no_ranges) {
     test::command("ip route add 10.8.0.0/16 nexthop dev lo weight 1 nexthop dev lo weight 2");
     const Routes routes = load();
     EXPECT_EQ(routes.size(), 0U);
-    const Address any = Address::of(Endpoint::parse("10.1.1.1", 0).value());
+    const IpAddress any = IpAddress::parse("10.1.1.1").value();
     EXPECT_EQ(routes.range_of(any), any);
   });
 }

@@ -19,7 +19,6 @@ namespace tambour::configuration_test {
 namespace {
 
 using namespace std::chrono_literals;
-using dns::Address;
 using dns::Hosts;
 using dns::ResolvConf;
 using dns::Source;
@@ -31,7 +30,7 @@ ResolvConf parse(std::string_view text) {
   return conf;
 }
 
-Address address(std::string_view text) { return Address::of(Endpoint::parse(text, 0).value()); }
+IpAddress address(std::string_view text) { return IpAddress::parse(text).value(); }
 
 TEST(ResolvConfFile, has_servers_search_list_and_options) {
   const ResolvConf conf = parse(
@@ -87,12 +86,12 @@ TEST(ResolvConfFile, tolerates_malformed_lines) {
 TEST(HostsFile, finds_addresses_in_the_order_of_the_file) {
   Hosts hosts;
   hosts.add("10.0.0.1 a b\n10.0.0.2 B # comment c\n\n  ::1\ta\nx y\n10.0.0.3\n10.0.0.1 a");
-  std::vector<Address> found;
+  std::vector<IpAddress> found;
   hosts.find("a", found);
-  EXPECT_EQ(found, (std::vector<Address>{address("10.0.0.1"), address("::1")}));
+  EXPECT_EQ(found, (std::vector<IpAddress>{address("10.0.0.1"), address("::1")}));
   found.clear();
   hosts.find("b", found);
-  EXPECT_EQ(found, (std::vector<Address>{address("10.0.0.1"), address("10.0.0.2")}));
+  EXPECT_EQ(found, (std::vector<IpAddress>{address("10.0.0.1"), address("10.0.0.2")}));
   found.clear();
   hosts.find("c", found);
   hosts.find("y", found);
@@ -113,10 +112,10 @@ TEST(HostsFile, may_have_many_lines) {
   hosts.add(text);
   EXPECT_EQ(hosts.size(), 2U * lines);
   for (const int i : {0, 1, 4711, lines - 1}) {
-    std::vector<Address> found;
+    std::vector<IpAddress> found;
     hosts.find("ALIAS" + std::to_string(i), found);
     ASSERT_EQ(found.size(), 1U);
-    EXPECT_EQ(found[0].bytes[3], i % 256);
+    EXPECT_EQ(found[0].bytes()[3], i % 256);
     EXPECT_EQ(hosts.names_of(found[0]).size(), 2U);
   }
 }

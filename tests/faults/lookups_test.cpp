@@ -180,9 +180,8 @@ unsigned questions_of_sorting(unsigned nth) {
   for (unsigned i = 0; i < 1000; ++i) {
     const auto high = static_cast<std::uint8_t>(i / 250);
     const auto low = static_cast<std::uint8_t>(i % 250 + 1);
-    std::vector<dns::Address> addresses{
-        {.bytes = {198, 51, high, low}},
-        {.is_v6 = true, .bytes = {0x20, 0x01, 0x0d, 0xb8, high, low, 1}}};
+    std::vector addresses{IpAddress(IpAddress::V4Bytes{198, 51, high, low}),
+                          IpAddress(IpAddress::V6Bytes{0x20, 0x01, 0x0d, 0xb8, high, low, 1})};
     order.sort(addresses, 0);
     EXPECT_EQ(addresses.size(), 2U);
   }

@@ -124,7 +124,7 @@ struct evdns_base {
   void search_domain_of_host() noexcept;
   int load_hosts(const char* path) noexcept;
   /// Appends the addresses that the hosts files have for a name; none if there is no memory.
-  void find_host(std::string_view name, std::vector<tambour::dns::Address>& into) const noexcept;
+  void find_host(std::string_view name, std::vector<tambour::IpAddress>& into) const noexcept;
 
   void* lock = nullptr;
   event_base* events;

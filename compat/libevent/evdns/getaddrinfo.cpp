@@ -9,32 +9,23 @@
 #include <utility>
 #include <vector>
 
+#include <tambour/endpoint.h>
+
 #include "libevent/evdns/base.h"
 #include "libevent/util/addrinfo.h"
 
 using tambour::DnsType;
+using tambour::IpAddress;
 using tambour::libevent::HeldLock;
 using tambour::libevent::lock;
 using tambour::libevent::unlock;
-namespace dns = tambour::dns;
 
 namespace {
 
-evutil_addrinfo* make_addrinfo(const dns::Address& address, int port,
+evutil_addrinfo* make_addrinfo(const IpAddress& address, int port,
                                const evutil_addrinfo& hints) noexcept {
-  sockaddr_in6 six{};
-  sockaddr_in four{};
-  if (address.is_v6) {
-    six.sin6_family = AF_INET6;
-    six.sin6_port = htons(static_cast<std::uint16_t>(port));
-    six.sin6_scope_id = address.zone;
-    std::memcpy(&six.sin6_addr, address.bytes.data(), address.size());
-    return evutil_new_addrinfo_(reinterpret_cast<const sockaddr*>(&six), sizeof six, &hints);
-  }
-  four.sin_family = AF_INET;
-  four.sin_port = htons(static_cast<std::uint16_t>(port));
-  std::memcpy(&four.sin_addr, address.bytes.data(), address.size());
-  return evutil_new_addrinfo_(reinterpret_cast<const sockaddr*>(&four), sizeof four, &hints);
+  const tambour::Endpoint endpoint(address, static_cast<std::uint16_t>(port));
+  return evutil_new_addrinfo_(endpoint.data(), endpoint.size(), &hints);
 }
 
 /// Appends a result. Returns false if there is no memory.
@@ -47,15 +38,15 @@ bool append(evutil_addrinfo*& list, evutil_addrinfo* added) noexcept {
 /// Returns false if the hosts files do not have the name.
 bool look_up_hosts(const evdns_base& base, const char* name, int port, const evutil_addrinfo& hints,
                    evutil_addrinfo*& result, int& error) noexcept {
-  std::vector<dns::Address> addresses;
+  std::vector<IpAddress> addresses;
   {
     const HeldLock locked(base.lock);
     base.find_host(name, addresses);
   }
   if (addresses.empty()) return false;
   error = 0;
-  for (const dns::Address& each : addresses) {
-    const int family = each.is_v6 ? PF_INET6 : PF_INET;
+  for (const IpAddress& each : addresses) {
+    const int family = each.is_v6() ? PF_INET6 : PF_INET;
     if (hints.ai_family != PF_UNSPEC && hints.ai_family != family) continue;
     if (append(result, make_addrinfo(each, port, hints))) continue;
     if (result != nullptr) evutil_freeaddrinfo(std::exchange(result, nullptr));
@@ -125,11 +116,12 @@ void evdns_getaddrinfo_request::take(Part& part, const Part& other, int result, 
 }
 
 void evdns_getaddrinfo_request::convert(Part& part, int count, const void* addresses) noexcept {
-  dns::Address address{.is_v6 = &part == &v6_};
+  const bool is_v6 = &part == &v6_;
+  const std::size_t size = is_v6 ? sizeof(IpAddress::V6Bytes) : sizeof(IpAddress::V4Bytes);
   const auto* from = static_cast<const std::uint8_t*>(addresses);
-  for (int i = 0; i < count; ++i, from += address.size()) {
-    std::memcpy(address.bytes.data(), from, address.size());
-    if (append(part.found, make_addrinfo(address, port_, hints_))) continue;
+  for (int i = 0; i < count; ++i, from += size) {
+    const auto address = IpAddress::from_bytes({from, size});
+    if (address && append(part.found, make_addrinfo(*address, port_, hints_))) continue;
     evutil_freeaddrinfo(std::exchange(part.found, nullptr));
     error_ = EVUTIL_EAI_MEMORY;
     return;

@@ -32,7 +32,7 @@ int evdns_base::load_hosts(const char* path) noexcept {
 }
 
 void evdns_base::find_host(std::string_view name,
-                           std::vector<tambour::dns::Address>& into) const noexcept {
+                           std::vector<tambour::IpAddress>& into) const noexcept {
   if (hosts == nullptr) return;
   if (name.ends_with('.')) name.remove_suffix(1);
   try {

@@ -14,6 +14,7 @@
 #include "libevent/evdns/tcp_query.h"
 
 using tambour::DnsType;
+using tambour::IpAddress;
 using tambour::libevent::DnsQuestionView;
 using tambour::libevent::DnsReply;
 using tambour::libevent::Nameserver;
@@ -134,11 +135,11 @@ void evdns_request::finish(int error) noexcept {
   event_active(&event_, EV_TIMEOUT, 1);
 }
 
-void evdns_request::finish_with(const dns::Address* addresses, std::size_t count) noexcept {
+void evdns_request::finish_with(const IpAddress* addresses, std::size_t count) noexcept {
   reply_.count = static_cast<unsigned>(std::min<std::size_t>(count, DnsReply::addresses_max));
   std::uint8_t* into = reply_.addresses.data();
   for (std::size_t i = 0; i < reply_.count; ++i)
-    into = std::copy_n(addresses[i].bytes.begin(), addresses[i].size(), into);
+    into = std::ranges::copy(addresses[i].bytes(), into).out;
   finish(DNS_ERR_NONE);
 }
 

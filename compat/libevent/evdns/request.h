@@ -12,7 +12,8 @@
 #include <event2/dns.h>
 #include <event2/event_struct.h>
 
-#include "dns_message/address.h"
+#include <tambour/ip_address.h>
+
 #include "libevent/evdns/reply.h"
 #include "libevent/evdns/search.h"
 
@@ -64,7 +65,7 @@ struct evdns_request {
   /// The callback will be invoked with this error, or with the reply.
   void finish(int error) noexcept;
   /// The callback will be invoked with these addresses, of the type that was asked for.
-  void finish_with(const tambour::dns::Address* addresses, std::size_t count) noexcept;
+  void finish_with(const tambour::IpAddress* addresses, std::size_t count) noexcept;
   /// The callback will not be invoked.
   void discard() noexcept;
 

@@ -13,19 +13,19 @@
 #include "libevent/event/log.h"
 
 using tambour::DnsType;
+using tambour::IpAddress;
 using tambour::libevent::HeldLock;
 using tambour::libevent::Nameserver;
-namespace dns = tambour::dns;
 
 namespace {
 
 /// Answers from the hosts files if they have the name. Returns null if not.
 evdns_request* resolve_in_hosts(evdns_base& base, DnsType type, const char* name,
                                 evdns_callback_type callback, void* argument) noexcept {
-  std::vector<dns::Address> addresses;
+  std::vector<IpAddress> addresses;
   base.find_host(name, addresses);
   const bool is_v6 = type == DnsType::aaaa;
-  std::erase_if(addresses, [=](const dns::Address& each) { return each.is_v6 != is_v6; });
+  std::erase_if(addresses, [=](const IpAddress& each) { return each.is_v6() != is_v6; });
   if (addresses.empty()) return nullptr;
   evdns_request* const made = evdns_request::make(base, type, callback, argument);
   if (made != nullptr) made->finish_with(addresses.data(), addresses.size());

@@ -2,9 +2,14 @@
 // are known, or from the kernel by connect(2) of a UDP socket.
 #include "dns/addresses/address_order.h"
 
+#include <netinet/in.h>
+
 #include <algorithm>
 #include <bit>
 #include <span>
+#include <utility>
+
+#include <tambour/endpoint.h>
 
 namespace tambour::dns {
 namespace {
@@ -38,33 +43,30 @@ constexpr Policy policies[] = {
     {{}, 0, 40, 1},
 };
 
-const Policy& policy_of(const Address& address) noexcept {
-  const auto bytes = address.mapped();
+const Policy& policy_of(const IpAddress& address) noexcept {
+  const auto bytes = address.mapped_bytes();
   return *std::ranges::find_if(
       policies, [&](const Policy& each) { return common_prefix(bytes, each.prefix) >= each.bits; });
 }
 
 /// RFC 6724, section 3.1 and 3.2.
-unsigned scope_of(const Address& address) noexcept {
+unsigned scope_of(const IpAddress& address) noexcept {
   constexpr unsigned link_local = 2;
   constexpr unsigned site_local = 5;
   constexpr unsigned global = 14;
-  const auto& bytes = address.bytes;
-  if (!address.is_v6) {
-    const bool is_link_local = bytes[0] == 127 || (bytes[0] == 169 && bytes[1] == 254);
-    return is_link_local ? link_local : global;
-  }
+  // Unlike the functions below, the rules do not look into a mapped address.
+  if (address.is_v4_mapped()) return global;
+  if (address.is_loopback() || address.is_link_local()) return link_local;
+  if (address.is_v4()) return global;
+  const auto bytes = address.bytes();
   if (bytes[0] == 0xff) return bytes[1] & 0xfU;
-  if (bytes[0] == 0xfe && (bytes[1] & 0xc0U) == 0x80) return link_local;
   if (bytes[0] == 0xfe && (bytes[1] & 0xc0U) == 0xc0) return site_local;
-  constexpr Address loopback{.is_v6 = true,
-                             .bytes = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}};
-  return bytes == loopback.bytes ? link_local : global;
+  return global;
 }
 
-std::size_t hash_of(const Address& address) noexcept {
-  std::uint32_t hash = address.is_v6 ? 1U : 2U;
-  for (const std::uint8_t byte : address.bytes) hash = (hash ^ byte) * 16777619U;
+std::size_t hash_of(const IpAddress& address) noexcept {
+  std::uint32_t hash = address.is_v6() ? 1U : 2U;
+  for (const std::uint8_t byte : address.bytes()) hash = (hash ^ byte) * 16777619U;
   return hash ^ hash >> 16U;
 }
 
@@ -92,32 +94,33 @@ bool is_preferred(const Destination& a, const Destination& b) noexcept {
   // Rule 8: prefer smaller scope.
   if (scope_a != scope_b) return scope_a < scope_b;
   // Rule 9: use the longest matching prefix.
-  if (a.from && a.to.is_v6 && b.to.is_v6)
-    return common_prefix(a.to.bytes, a.from->bytes) > common_prefix(b.to.bytes, b.from->bytes);
+  if (a.from && a.to.is_v6() && b.to.is_v6())
+    return common_prefix(a.to.bytes(), a.from->bytes()) >
+           common_prefix(b.to.bytes(), b.from->bytes());
   return false;
 }
 
-void AddressOrder::sort(std::vector<Address>& addresses, std::int64_t now_ns) {
+void AddressOrder::sort(std::vector<IpAddress>& addresses, std::int64_t now_ns) {
   if (addresses.size() < 2) return;
   std::vector<Destination> destinations;
   destinations.reserve(addresses.size());
-  for (const Address& each : addresses)
+  for (const IpAddress& each : addresses)
     destinations.push_back({.to = each, .from = source_for(each, now_ns)});
   std::ranges::stable_sort(destinations, is_preferred);
   std::ranges::transform(destinations, addresses.begin(), &Destination::to);
 }
 
-const std::optional<Address>& AddressOrder::source_for(const Address& to, std::int64_t now_ns) {
+const std::optional<IpAddress>& AddressOrder::source_for(const IpAddress& to, std::int64_t now_ns) {
   if (known_.empty() || now_ns >= known_until_ns_) {
     known_.assign(slots, Known());
     known_until_ns_ = now_ns + remembered_ns;
     routes_.clear();
     asked_ = 0;
   }
-  const auto slot_of = [this](const Address& range) -> Known& {
+  const auto slot_of = [this](const IpAddress& range) -> Known& {
     return known_[hash_of(range) % slots];
   };
-  Address range = routes_.range_of(to);
+  IpAddress range = routes_.range_of(to);
   if (const Known& known = slot_of(range); known.is_set && known.range == range) return known.from;
   if (++asked_ == asked_max) {
     routes_.load(system_);
@@ -129,20 +132,20 @@ const std::optional<Address>& AddressOrder::source_for(const Address& to, std::i
   return known.from;
 }
 
-std::optional<Address> AddressOrder::ask_kernel(const Address& to) noexcept {
+std::optional<IpAddress> AddressOrder::ask_kernel(const IpAddress& to) noexcept {
   constexpr std::uint16_t any_port = 53;
-  const Endpoint endpoint = to.endpoint(any_port);
-  int& fd = probes_[to.is_v6 ? 1 : 0];
+  const Endpoint endpoint(to, any_port);
+  int& fd = probes_[to.is_v6() ? 1 : 0];
   if (fd < 0)
     fd = system_.socket(endpoint.family(), SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_UDP);
   if (fd < 0) return std::nullopt;
-  std::optional<Address> from;
+  std::optional<IpAddress> from;
   sockaddr_storage local{};
   socklen_t size = sizeof local;
   auto* const any = reinterpret_cast<sockaddr*>(&local);
   if (system_.connect(fd, endpoint.data(), endpoint.size()) == 0 &&
       system_.getsockname(fd, any, &size) == 0) {
-    if (const auto source = Endpoint::from(any, size)) from = Address::of(*source);
+    if (const auto source = Endpoint::from(any, size)) from = source->ip_address();
   }
   if (from) {
     // The kernel would keep the source address for the next destination.

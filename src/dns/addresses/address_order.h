@@ -10,9 +10,10 @@
 #include <optional>
 #include <vector>
 
+#include <tambour/ip_address.h>
+
 #include "backend/system.h"
 #include "dns/addresses/routes.h"
-#include "dns_message/address.h"
 
 namespace tambour::dns {
 
@@ -26,7 +27,7 @@ class AddressOrder {
   /// Sorts the addresses, the preferred one first. The kernel is asked for the source address of
   /// each (connect(2) on a UDP socket), and the answer is remembered for at most ten seconds: for
   /// this address, or after many of them, for all to which the same routes apply.
-  void sort(std::vector<Address>& addresses, std::int64_t now_ns);
+  void sort(std::vector<IpAddress>& addresses, std::int64_t now_ns);
 
   /// Closes the sockets that the lookups use. They are opened again when they are needed.
   void close() noexcept;
@@ -36,16 +37,17 @@ class AddressOrder {
  private:
   struct Known {
     bool is_set = false;
-    Address range;                ///< Of Routes::range_of().
-    std::optional<Address> from;  ///< Empty if the addresses cannot be reached.
+    IpAddress range;                ///< Of Routes::range_of().
+    std::optional<IpAddress> from;  ///< Empty if the addresses cannot be reached.
   };
   static constexpr std::size_t slots = 256;
   static constexpr std::int64_t remembered_ns = 10'000'000'000;
   /// Reading the routes costs about as much as asking for that many addresses.
   static constexpr unsigned asked_max = 32;
 
-  [[nodiscard]] const std::optional<Address>& source_for(const Address& to, std::int64_t now_ns);
-  [[nodiscard]] std::optional<Address> ask_kernel(const Address& to) noexcept;
+  [[nodiscard]] const std::optional<IpAddress>& source_for(const IpAddress& to,
+                                                           std::int64_t now_ns);
+  [[nodiscard]] std::optional<IpAddress> ask_kernel(const IpAddress& to) noexcept;
 
   backend::System& system_;
   std::array<int, 2> probes_{-1, -1};  ///< Sockets for IPv4 and IPv6, unconnected.
@@ -57,8 +59,8 @@ class AddressOrder {
 
 /// One destination of the rules, for tests.
 struct Destination {
-  Address to;
-  std::optional<Address> from;
+  IpAddress to;
+  std::optional<IpAddress> from;
 };
 /// True if the rules prefer `a` to `b`.
 [[nodiscard]] bool is_preferred(const Destination& a, const Destination& b) noexcept;

@@ -35,18 +35,20 @@ std::span<const std::byte> after(std::span<const std::byte> bytes, std::size_t s
   return bytes.subspan(std::min(bytes.size(), size));
 }
 
-Address parse(int family, std::span<const std::byte> bytes) noexcept {
-  Address address{.is_v6 = family == AF_INET6};
-  std::memcpy(address.bytes.data(), bytes.data(), std::min(bytes.size(), address.size()));
-  return address;
+IpAddress parse(int family, std::span<const std::byte> bytes) noexcept {
+  IpAddress::V4Bytes v4{};
+  IpAddress::V6Bytes v6{};
+  std::memcpy(v4.data(), bytes.data(), std::min(bytes.size(), v4.size()));
+  std::memcpy(v6.data(), bytes.data(), std::min(bytes.size(), v6.size()));
+  return family == AF_INET6 ? IpAddress(v6) : IpAddress(v4);
 }
 
-Address v4(std::uint8_t first, std::uint8_t others = 0) noexcept {
-  return {.bytes = {first, others, others, others}};
+IpAddress v4(std::uint8_t first, std::uint8_t others = 0) noexcept {
+  return IpAddress(IpAddress::V4Bytes{first, others, others, others});
 }
 
-Address v6(std::uint8_t first, std::uint8_t second) noexcept {
-  return {.is_v6 = true, .bytes = {first, second}};
+IpAddress v6(std::uint8_t first, std::uint8_t second) noexcept {
+  return IpAddress(IpAddress::V6Bytes{first, second});
 }
 
 }  // namespace
@@ -61,15 +63,16 @@ struct Routes::Dump {
   std::uint16_t prefix;    ///< The attribute with the prefix.
 };
 
-Address Routes::range_of(const Address& address) const noexcept {
-  if (begins_.empty() || address.zone != 0) return address;
-  const auto next = std::ranges::upper_bound(begins_, address.mapped());
-  return {.is_v6 = address.is_v6, .bytes = *std::prev(next)};
+IpAddress Routes::range_of(const IpAddress& address) const noexcept {
+  if (begins_.empty() || address.zone() != 0) return address;
+  const auto next = std::ranges::upper_bound(begins_, address.mapped_bytes());
+  const IpAddress first(*std::prev(next));
+  return address.is_v6() ? first : first.unmapped();
 }
 
-void Routes::add(const Address& prefix, unsigned bits) {
-  Key first = prefix.mapped();
-  if (!prefix.is_v6) bits += 96;
+void Routes::add(const IpAddress& prefix, unsigned bits) {
+  Key first = prefix.mapped_bytes();
+  if (!prefix.is_v6()) bits += 96;
   Key last = first;
   for (unsigned i = 0; i < first.size(); ++i) {
     const unsigned kept = std::clamp(bits, i * 8, i * 8 + 8) - i * 8;
@@ -92,7 +95,7 @@ bool Routes::take(std::span<const std::byte> message, const Dump& dump) {
   const auto family = static_cast<std::uint8_t>(message[0]);
   if (family != dump.family) return true;
   const auto bits = static_cast<unsigned>(message[dump.bits_at]);
-  Address prefix{.is_v6 = family == AF_INET6};
+  IpAddress prefix = parse(family, {});
   for (auto left = after(message, NLMSG_ALIGN(dump.head_bytes)); !left.empty();) {
     rtattr attribute;
     if (!copy_from(left, attribute) || attribute.rta_len < RTA_LENGTH(0)) break;
@@ -108,7 +111,7 @@ bool Routes::take(std::span<const std::byte> message, const Dump& dump) {
   // Of several addresses of an interface, the kernel chooses the one that has the longest prefix in
   // common with the destination: RFC 6724, section 5, rule 8.
   rtmsg route;
-  const bool is_own = dump.type == RTM_GETROUTE && prefix.is_v6 && bits == 128 &&
+  const bool is_own = dump.type == RTM_GETROUTE && prefix.is_v6() && bits == 128 &&
                       copy_from(message, route) && route.rtm_type == RTN_LOCAL;
   for (unsigned i = 1; is_own && i < bits; ++i) add(prefix, i);
   return begins_.size() <= bounds_max;
@@ -150,7 +153,7 @@ bool Routes::read(backend::System& system, int fd, const Dump& dump) {
 
 bool Routes::read_all(backend::System& system, int fd) {
   // What the kernel treats differently without a route for it; and all addresses of both families.
-  for (const Address& each : {v4(0), v4(0xff, 0xff)}) add(each, 32);
+  for (const IpAddress& each : {v4(0), v4(0xff, 0xff)}) add(each, 32);
   add(v4(224), 4);
   add(v4(0), 0);
   add(v6(0, 0), 0);

@@ -11,8 +11,9 @@
 #include <span>
 #include <vector>
 
+#include <tambour/ip_address.h>
+
 #include "backend/system.h"
-#include "dns_message/address.h"
 
 namespace tambour::dns {
 
@@ -25,7 +26,7 @@ class Routes {
   void clear() noexcept { begins_.clear(); }
 
   /// An address that stands for the range: equal for addresses of the same range only.
-  [[nodiscard]] Address range_of(const Address& address) const noexcept;
+  [[nodiscard]] IpAddress range_of(const IpAddress& address) const noexcept;
 
   /// For tests: the number of ranges; 0 if each address is one.
   [[nodiscard]] std::size_t size() const noexcept { return begins_.size(); }
@@ -38,7 +39,7 @@ class Routes {
   bool read_all(backend::System& system, int fd);
   bool read(backend::System& system, int fd, const Dump& dump);
   bool take(std::span<const std::byte> message, const Dump& dump);
-  void add(const Address& prefix, unsigned bits);
+  void add(const IpAddress& prefix, unsigned bits);
 
   std::vector<Key> begins_;  ///< The first address of each range, in ascending order.
 };

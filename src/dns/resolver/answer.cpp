@@ -89,10 +89,10 @@ class ResponseReader {
       reader_.rest();
       return;
     }
-    Address address{.is_v6 = is_v6};
-    const std::string_view bytes = reader_.text(address.size());
-    std::ranges::copy(bytes, address.bytes.begin());
-    answer_.addresses.push_back(address);
+    const std::string_view bytes =
+        reader_.text(is_v6 ? sizeof(IpAddress::V6Bytes) : sizeof(IpAddress::V4Bytes));
+    const std::span octets(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
+    if (const auto address = IpAddress::from_bytes(octets)) answer_.addresses.push_back(*address);
   }
 
   /// The time to live of a negative answer: RFC 2308, section 5.

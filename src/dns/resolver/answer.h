@@ -12,18 +12,18 @@
 
 #include <tambour/dns_error.h>
 #include <tambour/dns_message.h>
+#include <tambour/ip_address.h>
 
 #include "dns/resolver/question.h"
-#include "dns_message/address.h"
 #include "dns_message/reader.h"
 
 namespace tambour::dns {
 
 struct Answer {
   DnsError error = no_error;
-  std::uint32_t ttl_s = 0;           ///< How long it may be kept.
-  std::vector<Address> addresses{};  ///< Of questions for A and AAAA.
-  std::string message{};             ///< The response; empty if there is none.
+  std::uint32_t ttl_s = 0;             ///< How long it may be kept.
+  std::vector<IpAddress> addresses{};  ///< Of questions for A and AAAA.
+  std::string message{};               ///< The response; empty if there is none.
 };
 using AnswerPointer = std::shared_ptr<const Answer>;
 

@@ -17,7 +17,7 @@ constexpr std::size_t overhead_bytes = 256;
 
 std::size_t size_of(std::string_view key, const Answer& answer) noexcept {
   return overhead_bytes + sizeof(Answer) + key.size() + answer.message.capacity() +
-         answer.addresses.capacity() * sizeof(Address);
+         answer.addresses.capacity() * sizeof(IpAddress);
 }
 
 }  // namespace

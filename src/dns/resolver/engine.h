@@ -70,7 +70,7 @@ class Engine : private detail::ListHook<Engine> {
   [[nodiscard]] const DnsResolverOptions& options() const noexcept { return options_; }
   [[nodiscard]] Entropy& entropy() noexcept { return entropy_; }
   /// The preferred one first. See AddressOrder::sort().
-  void sort(std::vector<Address>& addresses) {
+  void sort(std::vector<IpAddress>& addresses) {
     // It may open sockets.
     check_idle_later();
     order_.sort(addresses, core_.now_ns());

@@ -6,6 +6,7 @@
 #include <netdb.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <utility>
 
@@ -71,17 +72,17 @@ bool HostLookup::wants(bool is_v6) const noexcept {
 }
 
 bool HostLookup::use_literal() {
-  Address address;
+  IpAddress address;
   in_addr v4;
-  if (const auto literal = Endpoint::parse(host_, 0)) {
-    address = Address::of(*literal);
+  if (const auto literal = IpAddress::parse(host_)) {
+    address = *literal;
   } else if (has_only_numbers(host_) && ::inet_aton(std::string(host_).c_str(), &v4) != 0) {
     // The short notations of IPv4, such as "127.1".
-    std::memcpy(address.bytes.data(), &v4, sizeof v4);
+    address = IpAddress(std::bit_cast<IpAddress::V4Bytes>(v4));
   } else {
     return false;
   }
-  if (wants(address.is_v6)) addresses_.push_back(address);
+  if (wants(address.is_v6())) addresses_.push_back(address);
   finish(addresses_.empty() ? eai_error(EAI_ADDRFAMILY) : Error());
   return true;
 }
@@ -89,8 +90,8 @@ bool HostLookup::use_literal() {
 bool HostLookup::use_localhost() {
   if (!is_below(host_, "localhost")) return false;
   // RFC 6761, section 6.3.
-  if (wants(true)) addresses_.push_back(Address::of(Endpoint::loopback_v6(0)));
-  if (wants(false)) addresses_.push_back(Address::of(Endpoint::loopback_v4(0)));
+  if (wants(true)) addresses_.push_back(IpAddress::loopback_v6());
+  if (wants(false)) addresses_.push_back(IpAddress::loopback_v4());
   finish({});
   return true;
 }
@@ -121,10 +122,10 @@ void HostLookup::next_source() {
 }
 
 Status HostLookup::ask_hosts() {
-  std::vector<Address> found;
+  std::vector<IpAddress> found;
   engine_->configuration().hosts().find(host_, found);
-  for (const Address& each : found) {
-    if (wants(each.is_v6)) addresses_.push_back(each);
+  for (const IpAddress& each : found) {
+    if (wants(each.is_v6())) addresses_.push_back(each);
   }
   return addresses_.empty() ? Status::not_found : Status::success;
 }
@@ -264,7 +265,7 @@ void HostLookup::finish(Error error) {
   error_ = error;
 }
 
-const std::vector<Address>& HostLookup::addresses() {
+const std::vector<IpAddress>& HostLookup::addresses() {
   bool is_new = std::exchange(is_unsorted_, false);
   for (Part& each : parts_) {
     if (each.is_used || each.answer == nullptr || eai_of(*each.answer) != 0) continue;

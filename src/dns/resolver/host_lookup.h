@@ -10,12 +10,12 @@
 #include <string_view>
 #include <vector>
 
+#include <tambour/ip_address.h>
 #include <tambour/resolver.h>
 #include <tambour/task_event.h>
 
 #include "dns/resolver/engine.h"
 #include "dns/resolver/query.h"
-#include "dns_message/address.h"
 #include "dns_message/nsswitch.h"
 
 namespace tambour::dns {
@@ -50,7 +50,7 @@ class HostLookup {
   /// Of a lookup that is done; empty if it has succeeded.
   [[nodiscard]] Error error() const noexcept { return error_; }
   /// What is known so far, the preferred one first. Sorts them.
-  [[nodiscard]] const std::vector<Address>& addresses();
+  [[nodiscard]] const std::vector<IpAddress>& addresses();
 
  private:
   /// One question of the current candidate.
@@ -89,7 +89,7 @@ class HostLookup {
   Report report_;
   State state_ = State::pending;
   Error error_;
-  std::vector<Address> addresses_;
+  std::vector<IpAddress> addresses_;
   bool is_unsorted_ = false;
   SourcesPointer sources_;  ///< Of nsswitch.conf(5), which may change during the lookup.
   std::size_t source_ = 0;

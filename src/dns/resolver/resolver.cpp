@@ -18,10 +18,10 @@ namespace {
 using dns::AnswerPointer;
 using dns::HostLookup;
 
-std::vector<Endpoint> endpoints_of(const std::vector<dns::Address>& addresses, std::uint16_t port) {
+std::vector<Endpoint> endpoints_of(const std::vector<IpAddress>& addresses, std::uint16_t port) {
   std::vector<Endpoint> endpoints;
   endpoints.reserve(addresses.size());
-  for (const dns::Address& each : addresses) endpoints.push_back(each.endpoint(port));
+  for (const IpAddress& each : addresses) endpoints.emplace_back(each, port);
   return endpoints;
 }
 
@@ -141,13 +141,12 @@ Task<Result<DnsMessage>> DnsResolver::query(std::string name, DnsType type) {
 }
 
 Task<Result<std::vector<std::string>>> DnsResolver::reverse(Endpoint address) {
-  if (!address.is_ip()) co_return base::failure(EAFNOSUPPORT);
+  const std::optional<IpAddress> plain = address.ip_address();
+  if (!plain) co_return base::failure(EAFNOSUPPORT);
   engine_->refresh();
-  dns::Address plain = dns::Address::of(address);
-  std::vector<std::string> names = engine_->configuration().hosts().names_of(plain);
+  std::vector<std::string> names = engine_->configuration().hosts().names_of(*plain);
   if (!names.empty()) co_return names;
-  const auto bytes = std::as_bytes(std::span(plain.bytes)).first(plain.size());
-  auto message = co_await query(DnsName::for_address(bytes), DnsType::ptr);
+  auto message = co_await query(DnsName::for_address(std::as_bytes(plain->bytes())), DnsType::ptr);
   co_return names_in(std::move(message));
 }
 

@@ -9,9 +9,9 @@
 #include <utility>
 
 #include <tambour/dns_resolver.h>
+#include <tambour/ip_address.h>
 
 #include "dns/resolver/engine.h"
-#include "dns_message/address.h"
 
 namespace tambour {
 namespace {
@@ -70,12 +70,12 @@ bool is_compatible(const DnsSvcb& record) noexcept {
 void add_hints(const DnsSvcParam* param, bool is_v6, std::uint16_t port,
                std::vector<Endpoint>& into) {
   if (param == nullptr) return;
-  dns::Address address{.is_v6 = is_v6};
-  const std::string_view bytes =
-      std::string_view(param->value).substr(0, hints_max * address.size());
-  for (std::size_t i = 0; i + address.size() <= bytes.size(); i += address.size()) {
-    std::memcpy(address.bytes.data(), bytes.data() + i, address.size());
-    into.push_back(address.endpoint(port));
+  const std::size_t size = is_v6 ? sizeof(IpAddress::V6Bytes) : sizeof(IpAddress::V4Bytes);
+  const auto* const first = reinterpret_cast<const std::uint8_t*>(param->value.data());
+  std::span bytes(first, std::min(param->value.size(), hints_max * size));
+  for (; bytes.size() >= size; bytes = bytes.subspan(size)) {
+    if (const auto address = IpAddress::from_bytes(bytes.first(size)))
+      into.emplace_back(*address, port);
   }
 }
 

@@ -1,8 +1,7 @@
 // Public suffixes by libpsl; without it, no suffix is known to be public.
 #include "http/cookies/public_suffix.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
+#include <tambour/ip_address.h>
 
 #ifndef TAMBOUR_NO_PSL
 #include <libpsl.h>
@@ -10,11 +9,7 @@
 
 namespace tambour::http::cookies {
 
-bool is_address(const std::string& host) noexcept {
-  in6_addr address;  // Large enough for both.
-  return ::inet_pton(AF_INET, host.c_str(), &address) == 1 ||
-         ::inet_pton(AF_INET6, host.c_str(), &address) == 1;
-}
+bool is_address(const std::string& host) noexcept { return IpAddress::parse(host).has_value(); }
 
 #ifndef TAMBOUR_NO_PSL
 namespace {

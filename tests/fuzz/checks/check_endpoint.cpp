@@ -8,6 +8,7 @@
 #include <optional>
 
 #include <tambour/endpoint.h>
+#include <tambour/ip_address.h>
 
 #include "fuzz/bytes_checks.h"
 
@@ -96,6 +97,23 @@ void check_address(const std::string& text, std::uint16_t port) {
   check_value(*endpoint);
 }
 
+void check_network(const std::string& text) {
+  const std::size_t slash = text.find('/');
+  const std::string address = text.substr(0, slash);
+  const bool is_v4 = is_address(AF_INET, address);
+  const bool has_prefix =
+      slash == std::string::npos || is_number(text.substr(slash + 1), is_v4 ? 32 : 128);
+  const auto network = IpNetwork::parse(text);
+  expect(network.has_value() == ((is_v4 || is_address(AF_INET6, address)) && has_prefix),
+         "IpNetwork::parse() accepted or rejected the wrong text");
+  if (!network) return;
+  expect(IpNetwork::parse(network->to_string()) == network,
+         "parse(to_string()) returned another network");
+  expect(network->contains(network->address()), "a network does not contain its first address");
+  expect(network->contains(*IpAddress::parse(address)),
+         "a network does not contain the address that was parsed");
+}
+
 void check_socket_address(Bytes bytes) {
   sockaddr_storage place{};
   std::memcpy(&place, bytes.data(), std::min(bytes.size(), sizeof(place)));
@@ -116,6 +134,7 @@ void check_endpoint(Bytes bytes) {
   check_text("[" + text + "]:80");
   check_text(text + ":80");
   check_address(text, static_cast<std::uint16_t>(text.size() * 257));
+  check_network(text);
   check_socket_address(bytes);
 }
 
