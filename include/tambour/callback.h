@@ -89,6 +89,11 @@ concept StartsCoroutine = requires { typename std::invoke_result_t<F, Args...>::
 /// const and no larger than two pointers is stored inline without allocation, unless it is a
 /// coroutine; any other is allocated once.
 ///
+/// All functions that the library keeps are Callbacks, except those in options and handlers of
+/// which each loop of a group gets a copy, and those that programs copy with their options:
+/// ListenOptions, TlsOptions, http::ServerOptions, handlers and middleware. These are
+/// std::function.
+///
 /// Invoking is const, like that of std::function: a `mutable` closure changes its own state.
 /// A Callback that is made of nullptr or of an empty std::function is empty.
 template <class R, class... Args>

@@ -15,6 +15,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <tambour/callback.h>
 #include <tambour/clock.h>
 #include <tambour/dns_message.h>
 #include <tambour/endpoint.h>
@@ -101,8 +102,8 @@ struct DnsServerStats {
 /// Thread: must be used on the loop's thread.
 class DnsServer {
  public:
-  using Handler = std::function<void(const DnsRequest&, DnsMessage&)>;
-  using TaskHandler = std::function<Task<>(const DnsRequest&, DnsMessage&)>;
+  using Handler = Callback<void(const DnsRequest&, DnsMessage&)>;
+  using TaskHandler = Callback<Task<>(const DnsRequest&, DnsMessage&)>;
 
   /// Listens over UDP and TCP on the same port. If the port is 0, the system chooses one that is
   /// free for both. Fails with EADDRINUSE, EACCES, EADDRNOTAVAIL, and with EAFNOSUPPORT if `at` is

@@ -7,10 +7,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 
+#include <tambour/callback.h>
 #include <tambour/event_loop.h>
 #include <tambour/result.h>
 
@@ -95,13 +95,13 @@ class LoopGroup {
 
   /// Posts `function` to each loop; the loops run it concurrently. Throws like
   /// EventLoop::post(), possibly after it has posted to some of the loops.
-  void post_to_all(const std::function<void(EventLoop&)>& function);
+  void post_to_all(Callback<void(EventLoop&)> function);
 
   /// Posts `function` to each loop, and waits until all loops have run it. Must not be called from
   /// a thread of the group, which would wait for itself. Throws the first exception that `function`
   /// throws. Returns false if the group has been stopped, so that some loops have not run it and
   /// never will.
-  bool for_each(const std::function<void(EventLoop&)>& function);
+  bool for_each(Callback<void(EventLoop&)> function);
 
   /// Makes all loops return from run(). Each loop then destroys the tasks and connections that it
   /// owns, and the posted tasks that have not run. Returns at once; async-signal-safe. If a

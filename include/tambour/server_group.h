@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include <tambour/callback.h>
 #include <tambour/clock.h>
 #include <tambour/connection.h>
 #include <tambour/endpoint.h>
@@ -84,7 +85,7 @@ class ServerGroupBase {
   /// connections. It may use and close the connections of its loop; it must not run the loop. What
   /// it throws is passed to ListenOptions::on_error, or thrown out of the loop's run(). Throws
   /// std::bad_alloc. Callable from any thread.
-  void for_each_connection(const std::function<void(Connection&)>& function);
+  void for_each_connection(Callback<void(Connection&)> function);
 
   /// The number of streams that are being served, and the total number accepted. Callable from any
   /// thread.

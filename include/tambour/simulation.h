@@ -12,7 +12,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -193,8 +192,8 @@ struct SimulationFailure {
 /// If the environment variable TAMBOUR_SIM_SEED is set, only that seed is run. `options` returns
 /// the options for a seed.
 [[nodiscard]] std::optional<SimulationFailure> simulate(
-    Seeds seeds, const std::function<void(Simulation&)>& scenario,
-    const std::function<SimulationOptions(std::uint64_t)>& options = &SimulationOptions::rough);
+    Seeds seeds, const Callback<void(Simulation&)>& scenario,
+    const Callback<SimulationOptions(std::uint64_t)>& options = &SimulationOptions::rough);
 
 }  // namespace tambour
 

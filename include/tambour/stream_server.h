@@ -12,6 +12,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <tambour/callback.h>
 #include <tambour/clock.h>
 #include <tambour/connection.h>
 #include <tambour/endpoint.h>
@@ -76,7 +77,7 @@ class StreamServerBase {
   /// Calls `function` for each open connection, if the server serves with callbacks: streams of
   /// tasks are not connections. `function` may use and close any connection and destroy the server,
   /// which ends the calls; it must not run the loop. Throws what `function` throws.
-  void for_each_connection(const std::function<void(Connection&)>& function);
+  void for_each_connection(Callback<void(Connection&)> function);
 
   /// The number of streams that are being served, and the total number accepted.
   [[nodiscard]] std::size_t connections() const noexcept;

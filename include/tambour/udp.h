@@ -8,11 +8,11 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <source_location>
 #include <span>
 #include <string_view>
 
+#include <tambour/callback.h>
 #include <tambour/datagrams.h>
 #include <tambour/endpoint.h>
 #include <tambour/io_handle.h>
@@ -48,10 +48,10 @@ struct UdpOptions {
 struct UdpCallbacks {
   /// At least one datagram was received. After the callback returns, the batch is reused. Sending
   /// the batch sends each datagram back to its sender.
-  std::function<void(UdpSocket&, DatagramBatch&)> on_datagrams{};
+  Callback<void(UdpSocket&, DatagramBatch&)> on_datagrams{};
   /// Receiving failed, usually because of an earlier send: ECONNREFUSED. Receiving continues unless
   /// the socket cannot be watched (EBADF, or an error listed at FdWatcher).
-  std::function<void(UdpSocket&, Error)> on_error{};
+  Callback<void(UdpSocket&, Error)> on_error{};
   /// Where the callbacks were given: the stall detector names it.
   std::source_location created_at = std::source_location::current();
 };

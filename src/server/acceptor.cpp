@@ -358,7 +358,7 @@ void Acceptor::begin_shutdown() noexcept {
   shutdown_.request_stop();
 }
 
-void Acceptor::for_each_connection(const std::function<void(Connection&)>& function) {
+void Acceptor::for_each_connection(const Callback<void(Connection&)>& function) {
   // The caller may not be a callback of the loop; then nothing else defers deletions.
   const loop::Core::Running keeps_objects(core_);
   const Counted calling(calls_);

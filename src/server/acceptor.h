@@ -91,9 +91,9 @@ class Acceptor final : public detail::LoopOwned, public net::ConnectionOwner {
 
   [[nodiscard]] std::stop_token shutdown_token() const noexcept { return shutdown_.get_token(); }
   /// Throws what `function` throws.
-  void for_each_connection(const std::function<void(Connection&)>& function);
+  void for_each_connection(const Callback<void(Connection&)>& function);
   /// Reports what `function` throws.
-  void for_each_connection_and_report(const std::function<void(Connection&)>& function) noexcept {
+  void for_each_connection_and_report(const Callback<void(Connection&)>& function) noexcept {
     call_and_report([&] { for_each_connection(function); });
   }
 

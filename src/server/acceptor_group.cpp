@@ -103,13 +103,13 @@ Acceptor* AcceptorGroup::acceptor_on(const EventLoop& loop) const noexcept {
   return index < acceptors_.size() ? acceptors_[index].load() : nullptr;
 }
 
-void AcceptorGroup::post_to_acceptors(const std::function<void(Acceptor&)>& function) {
-  group_.post_to_all([self = shared_from_this(), function](EventLoop& loop) {
+void AcceptorGroup::post_to_acceptors(Callback<void(Acceptor&)> function) {
+  group_.post_to_all([self = shared_from_this(), function = std::move(function)](EventLoop& loop) {
     if (Acceptor* const acceptor = self->acceptor_on(loop)) function(*acceptor);
   });
 }
 
-bool AcceptorGroup::for_each_acceptor(const std::function<void(Acceptor&)>& function) {
+bool AcceptorGroup::for_each_acceptor(Callback<void(Acceptor&)> function) {
   return group_.for_each([this, &function](EventLoop& loop) {
     if (Acceptor* const acceptor = acceptor_on(loop)) function(*acceptor);
   });

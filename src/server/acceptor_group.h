@@ -5,13 +5,13 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <stop_token>
 #include <vector>
 
 #include <tambour/async.h>
+#include <tambour/callback.h>
 #include <tambour/clock.h>
 #include <tambour/endpoint.h>
 #include <tambour/event_loop.h>
@@ -60,8 +60,8 @@ class AcceptorGroup final : public std::enable_shared_from_this<AcceptorGroup> {
   /// Both call `function` for each acceptor, on the thread of its loop. post_to_acceptors() returns
   /// at once; for_each_acceptor() waits until all calls have returned, and returns false if the
   /// group has been stopped.
-  void post_to_acceptors(const std::function<void(Acceptor&)>& function);
-  bool for_each_acceptor(const std::function<void(Acceptor&)>& function);
+  void post_to_acceptors(Callback<void(Acceptor&)> function);
+  bool for_each_acceptor(Callback<void(Acceptor&)> function);
 
   /// The number of connections that are counted, and of those ever accepted.
   [[nodiscard]] std::size_t connections() const noexcept { return connections_; }

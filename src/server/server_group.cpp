@@ -140,9 +140,9 @@ Task<> ServerGroupBase::shut_down(Duration grace) {
 std::stop_token ServerGroupBase::shutdown_token(const EventLoop& loop) const noexcept {
   return usable(acceptors_, "shutdown_token").shutdown_source_on(loop).get_token();
 }
-void ServerGroupBase::for_each_connection(const std::function<void(Connection&)>& function) {
+void ServerGroupBase::for_each_connection(Callback<void(Connection&)> function) {
   usable(acceptors_, "for_each_connection")
-      .post_to_acceptors([function](server::Acceptor& acceptor) {
+      .post_to_acceptors([function = std::move(function)](server::Acceptor& acceptor) {
         acceptor.for_each_connection_and_report(function);
       });
 }

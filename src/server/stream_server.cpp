@@ -118,7 +118,7 @@ Task<> StreamServerBase::shut_down(Duration grace) {
 std::stop_token StreamServerBase::shutdown_token() const noexcept {
   return usable(acceptor_.get(), "shutdown_token").shutdown_token();
 }
-void StreamServerBase::for_each_connection(const std::function<void(Connection&)>& function) {
+void StreamServerBase::for_each_connection(Callback<void(Connection&)> function) {
   usable(acceptor_.get(), "for_each_connection").for_each_connection(function);
 }
 std::size_t StreamServerBase::connections() const noexcept {

@@ -67,7 +67,7 @@ std::string tail_of(const std::string& trace) {
 }
 
 std::optional<SimulationFailure> simulate_one(std::uint64_t seed, const SimulationOptions& options,
-                                              const std::function<void(Simulation&)>& scenario) {
+                                              const Callback<void(Simulation&)>& scenario) {
   SeedReporter::set_seed(seed);
   Simulation simulation(seed, options);
   try {
@@ -90,8 +90,8 @@ std::string SimulationFailure::report() const {
 }
 
 std::optional<SimulationFailure> simulate(
-    Seeds seeds, const std::function<void(Simulation&)>& scenario,
-    const std::function<SimulationOptions(std::uint64_t)>& options) {
+    Seeds seeds, const Callback<void(Simulation&)>& scenario,
+    const Callback<SimulationOptions(std::uint64_t)>& options) {
   if (const auto wanted = seed_of_environment()) seeds = {.first = *wanted, .count = 1};
   const SeedReporter reporter;
   for (std::uint64_t i = 0; i < seeds.count; ++i) {

@@ -100,8 +100,8 @@ class LoopGroupState {
     return *loop;
   }
 
-  bool for_each(const std::function<void(EventLoop&)>& function);
-  void post_to_all(const std::function<void(EventLoop&)>& function);
+  bool for_each(Callback<void(EventLoop&)> function);
+  void post_to_all(Callback<void(EventLoop&)> function);
   void stop() noexcept;
   /// Waits for the threads and returns the first exception that one of them threw.
   std::exception_ptr end() noexcept;
@@ -251,7 +251,7 @@ std::exception_ptr LoopGroupState::end() noexcept {
 /// One call of for_each(), shared by the threads that have not run it yet.
 class LoopGroupState::Call {
  public:
-  Call(LoopGroupState& state, std::function<void(EventLoop&)> function)
+  Call(LoopGroupState& state, Callback<void(EventLoop&)> function)
       : state_(state), left_(state.members_.size()), function_(std::move(function)) {}
 
   /// The last `count` calls will not be made. The caller must hold the lock.
@@ -285,12 +285,12 @@ class LoopGroupState::Call {
   LoopGroupState& state_;
   std::size_t left_;
   std::exception_ptr thrown_;
-  std::function<void(EventLoop&)> function_;
+  Callback<void(EventLoop&)> function_;
 };
 
-bool LoopGroupState::for_each(const std::function<void(EventLoop&)>& function) {
+bool LoopGroupState::for_each(Callback<void(EventLoop&)> function) {
   base::check(!in_group_thread(), "a thread of a group waited for the threads of the group");
-  const auto call = std::make_shared<Call>(*this, function);
+  const auto call = std::make_shared<Call>(*this, std::move(function));
   {
     // No loop is destroyed while the lock is held.
     const std::lock_guard lock(mutex_);
@@ -310,8 +310,8 @@ bool LoopGroupState::for_each(const std::function<void(EventLoop&)>& function) {
   return call->wait();
 }
 
-void LoopGroupState::post_to_all(const std::function<void(EventLoop&)>& function) {
-  const auto shared = std::make_shared<const std::function<void(EventLoop&)>>(function);
+void LoopGroupState::post_to_all(Callback<void(EventLoop&)> function) {
+  const auto shared = std::make_shared<const Callback<void(EventLoop&)>>(std::move(function));
   const std::lock_guard lock(mutex_);
   if (joined_) return;
   for (const Member& member : members_) {
@@ -390,12 +390,12 @@ std::size_t LoopGroup::load(const EventLoop& loop) const noexcept {
   return load > 0 ? static_cast<std::size_t>(load) : 0;
 }
 
-void LoopGroup::post_to_all(const std::function<void(EventLoop&)>& function) {
-  state_->post_to_all(function);
+void LoopGroup::post_to_all(Callback<void(EventLoop&)> function) {
+  state_->post_to_all(std::move(function));
 }
 
-bool LoopGroup::for_each(const std::function<void(EventLoop&)>& function) {
-  return state_->for_each(function);
+bool LoopGroup::for_each(Callback<void(EventLoop&)> function) {
+  return state_->for_each(std::move(function));
 }
 
 void LoopGroup::stop() noexcept { state_->stop(); }
