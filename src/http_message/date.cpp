@@ -102,53 +102,46 @@ struct Parsed {
   seconds time{};
 };
 
-std::optional<Parsed> parse_fixdate(std::string_view text) noexcept {
+/// Parses a text of a format of strptime(3), of which it knows the conversions of HTTP: %a and %A
+/// are the name of the day, with three or all letters, %e is a day that is padded with a space, and
+/// %T the time.
+std::optional<Parsed> parse(std::string_view text, std::string_view format) noexcept {
   Scanner scanner(text);
   Parsed parsed;
-  parsed.day_of_week = scanner.name(day_names, 3);
-  scanner.literal(", ");
-  parsed.day = scanner.number(2);
-  scanner.literal(" ");
-  parsed.month = scanner.name(month_names, 3);
-  scanner.literal(" ");
-  parsed.year = scanner.number(4);
-  scanner.literal(" ");
-  parsed.time = scanner.time_of_day();
-  scanner.literal(" GMT");
-  if (!scanner.ended()) return std::nullopt;
-  return parsed;
-}
-
-/// RFC 850, with a year of two digits.
-std::optional<Parsed> parse_rfc850(std::string_view text) noexcept {
-  Scanner scanner(text);
-  Parsed parsed;
-  parsed.day_of_week = scanner.name(day_names, std::string_view::npos);
-  scanner.literal(", ");
-  parsed.day = scanner.number(2);
-  scanner.literal("-");
-  parsed.month = scanner.name(month_names, 3);
-  scanner.literal("-");
-  parsed.year = scanner.number(2);
-  scanner.literal(" ");
-  parsed.time = scanner.time_of_day();
-  scanner.literal(" GMT");
-  if (!scanner.ended()) return std::nullopt;
-  return parsed;
-}
-
-std::optional<Parsed> parse_asctime(std::string_view text) noexcept {
-  Scanner scanner(text);
-  Parsed parsed;
-  parsed.day_of_week = scanner.name(day_names, 3);
-  scanner.literal(" ");
-  parsed.month = scanner.name(month_names, 3);
-  scanner.literal(" ");
-  parsed.day = scanner.padded_number();
-  scanner.literal(" ");
-  parsed.time = scanner.time_of_day();
-  scanner.literal(" ");
-  parsed.year = scanner.number(4);
+  while (!format.empty()) {
+    const bool is_conversion = format.starts_with('%');
+    if (is_conversion) format.remove_prefix(1);
+    const std::string_view next = format.substr(0, 1);
+    format.remove_prefix(1);
+    switch (is_conversion ? next.front() : '\0') {
+      case 'a':
+        parsed.day_of_week = scanner.name(day_names, 3);
+        break;
+      case 'A':
+        parsed.day_of_week = scanner.name(day_names, std::string_view::npos);
+        break;
+      case 'b':
+        parsed.month = scanner.name(month_names, 3);
+        break;
+      case 'd':
+        parsed.day = scanner.number(2);
+        break;
+      case 'e':
+        parsed.day = scanner.padded_number();
+        break;
+      case 'T':
+        parsed.time = scanner.time_of_day();
+        break;
+      case 'y':
+        parsed.year = scanner.number(2);
+        break;
+      case 'Y':
+        parsed.year = scanner.number(4);
+        break;
+      default:
+        scanner.literal(next);
+    }
+  }
   if (!scanner.ended()) return std::nullopt;
   return parsed;
 }
@@ -199,10 +192,10 @@ std::string_view cached_date(std::int64_t wall_ns) noexcept {
 }
 
 Result<sys_seconds> parse_date(std::string_view text, sys_seconds now) noexcept {
-  auto parsed = parse_fixdate(text);
-  if (!parsed) parsed = parse_asctime(text);
+  auto parsed = parse(text, "%a, %d %b %Y %T GMT");
+  if (!parsed) parsed = parse(text, "%a %b %e %T %Y");  // asctime(3).
   if (parsed) return time_of(*parsed);
-  parsed = parse_rfc850(text);
+  parsed = parse(text, "%A, %d-%b-%y %T GMT");  // RFC 850.
   if (!parsed) return base::failure(EINVAL);
   const int this_year = static_cast<int>(year_month_day(std::chrono::floor<days>(now)).year());
   parsed->year += this_year / 100 * 100 + 100;
