@@ -214,6 +214,23 @@ class BevLocked {
   void* lock_;
 };
 
+/// What `upper`, which is made on top of `below`, does when its last reference is released: gives
+/// `below` back to the user, or frees it. `on_event` is the event callback that `upper` has set.
+/// Calls only functions that libraries export, because bufferevents of OpenSSL are in another one.
+inline void unlink_from(BufferEvent& below, const BufferEvent& upper,
+                        bufferevent_event_cb on_event) noexcept {
+  const BevLocked locked(below);
+  if ((upper.options & BEV_OPT_CLOSE_ON_FREE) == 0) {
+    if (below.errorcb == on_event) bufferevent_setcb(&below, nullptr, nullptr, nullptr, nullptr);
+    bufferevent_unsuspend_read_(&below, suspended::filter);
+  } else if (below.references < 2) {
+    // The reference of `upper` is released when its memory is freed.
+    event_warnx("BEV_OPT_CLOSE_ON_FREE set on an bufferevent with too few references");
+  } else {
+    bufferevent_free(&below);
+  }
+}
+
 /// Adds an event with a timeout, or without one if it is zero.
 inline int add_event(event& added, const timeval& timeout) noexcept {
   return event_add(&added, evutil_timerisset(&timeout) ? &timeout : nullptr);

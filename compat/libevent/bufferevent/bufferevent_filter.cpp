@@ -116,19 +116,7 @@ int Filter::stop(short events) noexcept {
 }
 
 void Filter::unlink() noexcept {
-  if (below_ == nullptr) return;
-  const BevLocked locked(*below_);
-  if ((options & BEV_OPT_CLOSE_ON_FREE) != 0) {
-    // The filter's own reference is released when its memory is freed.
-    if (below_->references < 2) {
-      event_warnx("BEV_OPT_CLOSE_ON_FREE set on an bufferevent with too few references");
-    } else {
-      bufferevent_free(below_);
-    }
-    return;
-  }
-  if (below_->errorcb == &on_event) bufferevent_setcb(below_, nullptr, nullptr, nullptr, nullptr);
-  below_->resume_reading(suspended::filter);
+  if (below_ != nullptr) tambour::libevent::unlink_from(*below_, *this, &on_event);
 }
 
 void Filter::destruct() noexcept {

@@ -384,20 +384,7 @@ int Openssl::adjust_timeouts() noexcept {
 }
 
 void Openssl::unlink() noexcept {
-  if (below_ == nullptr) return;
-  const BevLocked locked(*below_);
-  if ((options & BEV_OPT_CLOSE_ON_FREE) != 0) {
-    // The reference of this object is released when its memory is freed.
-    if (below_->references < 2) {
-      event_warnx("BEV_OPT_CLOSE_ON_FREE set on an bufferevent with too few references");
-    } else {
-      bufferevent_free(below_);
-    }
-    return;
-  }
-  if (below_->errorcb == &on_event_below)
-    bufferevent_setcb(below_, nullptr, nullptr, nullptr, nullptr);
-  bufferevent_unsuspend_read_(below_, suspended::filter);
+  if (below_ != nullptr) unlink_from(*below_, *this, &on_event_below);
 }
 
 void Openssl::destruct() noexcept {
