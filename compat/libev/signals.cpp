@@ -212,7 +212,7 @@ void Signals::reopen() noexcept {
   }
   if (had_signalfd_) {
     loop_.stop_own(signalfd_io_);
-    signalfd_.reset(-1);
+    signalfd_.reset();
     open_signalfd();
   }
 }

@@ -240,7 +240,7 @@ void Stats::disown() noexcept {
 void Stats::reopen() noexcept {
   if (!std::exchange(was_disowned_, false) && !inotify_.is_open()) return;
   loop_.stop_own(io_);
-  inotify_.reset(-1);
+  inotify_.reset();
   const bool opened = open();
   for (ev_watcher_list*& bucket : buckets_) {
     ev_watcher_list* each = std::exchange(bucket, nullptr);

@@ -23,10 +23,10 @@ class UniqueFd {
   }
   UniqueFd(const UniqueFd&) = delete;
   UniqueFd& operator=(const UniqueFd&) = delete;
-  ~UniqueFd() { reset(-1); }
+  ~UniqueFd() { reset(); }
 
   /// Closes the owned file descriptor, if any, and takes ownership of `fd`.
-  void reset(int fd) noexcept {
+  void reset(int fd = -1) noexcept {
     // close(2) is not repeated after EINTR: on Linux the file descriptor is closed nevertheless. If
     // `fd` equals fd_, other code has closed the file descriptor and its number was reused, as
     // daemons do; closing it here would close the new file.

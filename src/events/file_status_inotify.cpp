@@ -162,7 +162,7 @@ Result<> Inotify::reopen() noexcept {
   if (!std::exchange(was_disowned_, false) && !inotify_.is_open()) return {};
   // An instance shared with the parent would share its events.
   watch_.stop();
-  inotify_.reset(-1);
+  inotify_.reset();
   while (!places_.empty()) drop_watch(places_.begin()->first);
   queue_all_paths();
   return {};
@@ -171,7 +171,7 @@ Result<> Inotify::reopen() noexcept {
 void Inotify::close() noexcept {
   while (WatchedPath* const path = paths_.front()) path->stop();
   watch_.stop();
-  inotify_.reset(-1);
+  inotify_.reset();
 }
 
 }  // namespace tambour::events

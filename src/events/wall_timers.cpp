@@ -168,7 +168,7 @@ void WallTimers::close() noexcept {
     timer.unlink();
   });
   watch_.stop();
-  timerfd_.reset(-1);
+  timerfd_.reset();
 }
 
 }  // namespace tambour::events

@@ -148,9 +148,9 @@ Task<Result<pid_t>> start_new_process(std::vector<PassedListener> listeners,
   EventLoop& loop = co_await CurrentLoop();
   auto spawned = Process::spawn(loop, prepared->options);
   if (!spawned) co_return std::unexpected(spawned.error());
-  ready_write_end.reset(-1);
+  ready_write_end.reset();
   prepared->copies.clear();
-  prepared->tickets.reset(-1);
+  prepared->tickets.reset();
   // Killed if the wait fails, and also if this task is destroyed while it waits.
   Process started = std::move(*spawned);
   if (const auto waited =

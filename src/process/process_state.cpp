@@ -286,7 +286,7 @@ void ProcessState::ended(const ChildStatus& status) {
   status_ = status;
   // What terminate() has not ended of the group still gets SIGKILL.
   const bool kills_rest = leads_group_ && is_terminating_ && deadline_.started();
-  if (!leads_group_) pidfd_.reset(-1);
+  if (!leads_group_) pidfd_.reset();
   if (kills_rest && !is_abandoned_) {
     core_->drop_reference();
     is_unreferenced_ = true;

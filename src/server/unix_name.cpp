@@ -227,12 +227,12 @@ void UnixName::remove() noexcept {
     if (!is_simulated()) static_cast<void>(lock.try_take(directory_.get(), lock_name_.c_str()));
     unlink_created();
   }
-  directory_.reset(-1);
+  directory_.reset();
 }
 
 void UnixName::leave() noexcept {
   created_.reset();
-  directory_.reset(-1);
+  directory_.reset();
 }
 
 }  // namespace tambour::server
