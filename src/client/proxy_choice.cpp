@@ -1,48 +1,26 @@
 // ProxyChoice and ProxySettings.
-#include <arpa/inet.h>
-#include <netinet/in.h>
-
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <cstdlib>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include <tambour/ip_address.h>
 #include <tambour/proxy.h>
 
+#include "address/ip_literal.h"
 #include "base/parse_number.h"
 #include "http_message/characters.h"
 
 namespace tambour {
 namespace {
 
-struct Address {
-  std::array<unsigned char, 16> bytes{};
-  unsigned bits = 0;  ///< 32 or 128.
-
-  bool operator==(const Address&) const = default;
-};
-
-/// Parses an address in any spelling. IPv4 addresses that are mapped to IPv6 count as IPv4.
-std::optional<Address> parse_address(std::string_view text) {
-  Address address;
-  if (::inet_pton(AF_INET, std::string(text).c_str(), address.bytes.data()) == 1) {
-    address.bits = 32;
-    return address;
-  }
-  // Only an IPv6 address has a zone.
-  const std::string copy(text.substr(0, text.find('%')));
-  if (::inet_pton(AF_INET6, copy.c_str(), address.bytes.data()) != 1) return std::nullopt;
-  address.bits = 128;
-  constexpr std::array<unsigned char, 12> mapped{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-  if (!std::ranges::equal(std::span(address.bytes).first(12), mapped)) return address;
-  Address v4{.bits = 32};
-  std::ranges::copy(std::span(address.bytes).last(4), v4.bytes.begin());
-  return v4;
+/// IPv4 addresses that are mapped to IPv6 count as IPv4, and zones are ignored.
+std::optional<IpAddress> parse_address(std::string_view text) noexcept {
+  const auto address = parse_ignoring_zone(text);
+  return address ? std::optional(address->unmapped()) : std::nullopt;
 }
 
 std::string_view without_brackets(std::string_view text) noexcept {
@@ -50,16 +28,13 @@ std::string_view without_brackets(std::string_view text) noexcept {
   return has_brackets ? text.substr(1, text.size() - 2) : text;
 }
 
-bool is_in_network(const Address& address, std::string_view network) {
-  const std::size_t slash = network.find('/');
-  const auto base = parse_address(without_brackets(network.substr(0, slash)));
-  const auto bits = base::parse_number<unsigned>(network.substr(slash + 1));
-  if (!base || !bits || address.bits != base->bits || *bits > base->bits) return false;
-  for (unsigned i = 0; i < *bits; ++i) {
-    const unsigned mask = 128U >> (i % 8);
-    if (((address.bytes[i / 8] ^ base->bytes[i / 8]) & mask) != 0) return false;
-  }
-  return true;
+bool is_in_network(const IpAddress& address, std::string_view text) {
+  const std::size_t slash = text.find('/');
+  const auto base = parse_address(without_brackets(text.substr(0, slash)));
+  const auto bits = base::parse_number<unsigned>(text.substr(slash + 1));
+  if (!base || !bits) return false;
+  const auto network = IpNetwork::make(*base, *bits);
+  return network && network->contains(address);
 }
 
 /// Removes a port from the element. Returns false if it is another one.
@@ -93,7 +68,7 @@ bool matches_name(std::string_view host, std::string_view domain) noexcept {
 }
 
 /// `address` is that of the target's host, if that is no name.
-bool matches(const ProxyTarget& target, const std::optional<Address>& address,
+bool matches(const ProxyTarget& target, const std::optional<IpAddress>& address,
              std::string_view element) {
   if (element == "*") return true;
   if (element.find('/') != std::string_view::npos)

@@ -1,7 +1,6 @@
 // The handshake of SOCKS 5: methods, user name and password, and the request to connect.
 #include "client/socks5.h"
 
-#include <arpa/inet.h>
 #include <netinet/in.h>
 
 #include <array>
@@ -9,6 +8,7 @@
 #include <utility>
 
 #include <tambour/buffer.h>
+#include <tambour/ip_address.h>
 #include <tambour/proxy.h>
 
 namespace tambour::client {
@@ -81,17 +81,15 @@ Task<Result<>> choose_method(SocketStream& stream,
 }
 
 void append_address(Buffer& to, const std::string& host) {
-  std::array<std::byte, sizeof(in6_addr)> address{};
-  if (::inet_pton(AF_INET, host.c_str(), address.data()) == 1) {
-    to.append_be<std::uint8_t>(type_ipv4);
-    to.append(std::span(address).first(sizeof(in_addr)));
-  } else if (::inet_pton(AF_INET6, host.c_str(), address.data()) == 1) {
-    to.append_be<std::uint8_t>(type_ipv6);
-    to.append(std::span<const std::byte>(address));
-  } else {
+  const auto address = IpAddress::parse(host);
+  // A zone has no meaning for the proxy's machine.
+  if (!address || address->zone() != 0) {
     to.append_be<std::uint8_t>(type_name);
     append_text(to, host);
+    return;
   }
+  to.append_be<std::uint8_t>(address->is_v4() ? type_ipv4 : type_ipv6);
+  to.append(std::as_bytes(address->bytes()));
 }
 
 /// Reads the rest of the reply: an address that has no meaning for the client.

@@ -6,14 +6,12 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/endpoint.h>
+#include <tambour/ip_address.h>
 
 namespace tambour::address_order_test {
 namespace {
 
-dns::Address address(std::string_view text) {
-  return dns::Address::of(Endpoint::parse(text, 0).value());
-}
+IpAddress address(std::string_view text) { return IpAddress::parse(text).value(); }
 
 struct Preference {
   const char* preferred;
