@@ -97,27 +97,27 @@ TEST(Masking, leaves_shared_bytes_unchanged) {
   const std::string text = random_text(20000);
   Buffer from(text);
   const Buffer other = from.slice();
-  EXPECT_TRUE(detail::BufferMemory::writable_front(from).empty());
+  EXPECT_TRUE(tambour::detail::BufferMemory::writable_front(from).empty());
   std::string visited;
   EXPECT_EQ(moved(from, 20000, 0, visited), masked(text));
   EXPECT_EQ(other, text);
 
   const auto owner = std::make_shared<const std::string>(text);
   from.append_shared(std::as_bytes(std::span(*owner)), owner);
-  EXPECT_TRUE(detail::BufferMemory::writable_front(from).empty());
+  EXPECT_TRUE(tambour::detail::BufferMemory::writable_front(from).empty());
   EXPECT_EQ(moved(from, 20000, 0, visited), masked(text));
   EXPECT_EQ(*owner, text);
 }
 
 TEST(Masking, writable_memory_is_that_of_the_only_owner) {
   Buffer buffer;
-  EXPECT_TRUE(detail::BufferMemory::writable_front(buffer).empty());
+  EXPECT_TRUE(tambour::detail::BufferMemory::writable_front(buffer).empty());
   buffer.append(random_text(5000));
-  EXPECT_EQ(detail::BufferMemory::writable_front(buffer).data(), buffer.front().data());
+  EXPECT_EQ(tambour::detail::BufferMemory::writable_front(buffer).data(), buffer.front().data());
   // A search continues where the last one has ended, so it must begin anew after a change.
   buffer = Buffer("abcdef");
   EXPECT_FALSE(buffer.search('x'));
-  detail::BufferMemory::writable_front(buffer)[2] = std::byte{'x'};
+  tambour::detail::BufferMemory::writable_front(buffer)[2] = std::byte{'x'};
   EXPECT_EQ(buffer.search('x'), 2U);
 }
 

@@ -19,6 +19,9 @@ constexpr std::uint8_t mask_bit = 0x80;
 constexpr std::uint8_t size_of_two_bytes = 126;
 constexpr std::uint8_t size_of_eight_bytes = 127;
 
+/// Payloads of at most so many bytes, which are most of them, are copied.
+constexpr std::size_t short_bytes_max = 128;
+
 constexpr bool is_known_opcode(unsigned opcode) noexcept {
   return opcode <= 2 || (opcode >= 8 && opcode <= 10);
 }
@@ -27,6 +30,15 @@ constexpr std::uint64_t read_be(std::span<const std::uint8_t> bytes) noexcept {
   std::uint64_t value = 0;
   for (const std::uint8_t byte : bytes) value = value << 8U | byte;
   return value;
+}
+
+void move_unmasked(Buffer& input, Buffer& payload, std::size_t size, auto&& visit) {
+  while (size > 0) {
+    const std::size_t here = std::min(input.front().size(), size);
+    visit(input.front().first(here));
+    payload.append(input.take(here));
+    size -= here;
+  }
 }
 
 }  // namespace
@@ -50,19 +62,23 @@ Result<FrameParser::Event> FrameParser::parse_event(Buffer& input, Buffer& paylo
                                                     std::size_t bytes_max) {
   std::size_t added = 0;
   for (;;) {
+    std::size_t header_bytes = 0;
     if (stage_ == Stage::header) {
-      const Result<bool> has_header = parse_header(input);
-      if (!has_header) return std::unexpected(has_header.error());
-      if (!*has_header) break;
+      const Result<std::size_t> parsed = parse_header(input);
+      if (!parsed) return std::unexpected(parsed.error());
+      if (*parsed == 0) break;
+      header_bytes = *parsed;
     }
     if (is_control(header_.opcode)) {
+      input.consume(header_bytes);
       // The event that reports the data comes first.
       if (added > 0) break;
       return read_control_frame(input);
     }
     const auto size = static_cast<std::size_t>(
-        std::min<std::uint64_t>(left_, std::min(input.size(), bytes_max - added)));
-    if (auto moved = move_data(input, payload, size); !moved) return std::unexpected(moved.error());
+        std::min<std::uint64_t>(left_, std::min(input.size() - header_bytes, bytes_max - added)));
+    if (auto moved = move_data(input, header_bytes, payload, size); !moved)
+      return std::unexpected(moved.error());
     added += size;
     if (left_ > 0) break;
     stage_ = Stage::header;
@@ -77,23 +93,27 @@ Result<FrameParser::Event> FrameParser::parse_event(Buffer& input, Buffer& paylo
   return Event::data;
 }
 
-/// Returns false if the header is incomplete. A wrong byte is an error as soon as it has arrived.
-Result<bool> FrameParser::parse_header(Buffer& input) {
-  std::array<std::uint8_t, frame_header_bytes_max> bytes;
-  const std::size_t size = input.copy_to(std::as_writable_bytes(std::span(bytes)));
-  if (size == 0) return false;
+/// Returns the size of the header, which is still in the input; 0 if it is incomplete. A wrong byte
+/// is an error as soon as it has arrived.
+Result<std::size_t> FrameParser::parse_header(const Buffer& input) {
+  std::array<std::byte, frame_header_bytes_max> copy;
+  std::span<const std::byte> front = input.front();
+  if (front.size() < copy.size()) front = std::span(copy).first(input.copy_to(copy));
+  const auto* const bytes = reinterpret_cast<const std::uint8_t*>(front.data());
+  const std::size_t size = front.size();
+  if (size == 0) return 0;
   if (auto checked = check_first_byte(bytes[0]); !checked) return std::unexpected(checked.error());
-  if (size == 1) return false;
+  if (size == 1) return 0;
   if (auto checked = check_second_byte(bytes[1]); !checked) return std::unexpected(checked.error());
   const std::uint8_t short_size = bytes[1] & static_cast<std::uint8_t>(~mask_bit);
   const std::size_t size_bytes = short_size == size_of_eight_bytes ? 8
                                  : short_size == size_of_two_bytes ? 2
                                                                    : 0;
   const std::size_t mask_bytes = role_ == Role::server ? 4 : 0;
-  if (size < 2 + size_bytes) return false;
+  if (size < 2 + size_bytes) return 0;
   std::uint64_t payload_bytes = short_size;
   if (size_bytes > 0) {
-    payload_bytes = read_be(std::span(bytes).subspan(2, size_bytes));
+    payload_bytes = read_be(std::span(bytes + 2, size_bytes));
     if (payload_bytes < (size_bytes == 2 ? size_of_two_bytes : 65536U))
       return failure(WebSocketError::size_not_minimal);
     if (payload_bytes > std::uint64_t{std::numeric_limits<std::int64_t>::max()})
@@ -105,18 +125,18 @@ Result<bool> FrameParser::parse_header(Buffer& input) {
              .payload_bytes = payload_bytes};
   const auto begun = is_control(header_.opcode) ? begin_control_frame() : begin_data_frame();
   if (!begun) return std::unexpected(begun.error());
-  if (size < 2 + size_bytes + mask_bytes) return false;
+  if (size < 2 + size_bytes + mask_bytes) return 0;
   if (mask_bytes > 0) {
     MaskKey& key = header_.mask.emplace();
     for (std::size_t i = 0; i < key.size(); ++i)
       key[i] = static_cast<std::byte>(bytes[2 + size_bytes + i]);
   }
-  input.consume(2 + size_bytes + mask_bytes);
+  const std::size_t header_bytes = 2 + size_bytes + mask_bytes;
   left_ = payload_bytes;
   stage_ = Stage::payload;
   if (is_control(header_.opcode)) {
     ++control_frames_;
-    return true;
+    return header_bytes;
   }
   if (!is_within_message_) {
     is_within_message_ = true;
@@ -127,7 +147,7 @@ Result<bool> FrameParser::parse_header(Buffer& input) {
   }
   message_bytes_ += payload_bytes;
   ++fragments_;
-  return true;
+  return header_bytes;
 }
 
 Result<> FrameParser::check_first_byte(std::uint8_t byte) const noexcept {
@@ -177,24 +197,34 @@ Result<> FrameParser::begin_data_frame() noexcept {
   return {};
 }
 
-Result<> FrameParser::move_data(Buffer& input, Buffer& payload, std::size_t size) {
+/// Moves the next `size` bytes of the current payload, which follow `header_bytes` to discard.
+Result<> FrameParser::move_data(Buffer& input, std::size_t header_bytes, Buffer& payload,
+                                std::size_t size) {
   const bool is_validated = is_text_ && !is_compressed_;
   bool is_valid = true;
   const auto validate = [&](std::span<const std::byte> bytes) {
     if (is_validated && is_valid) is_valid = validator_.append(bytes);
   };
-  if (header_.mask) {
-    const auto offset = static_cast<std::size_t>(header_.payload_bytes - left_);
-    move_masked(input, payload, size, *header_.mask, offset, validate);
+  const auto offset = static_cast<std::size_t>(header_.payload_bytes - left_);
+  left_ -= size;
+  if (size <= short_bytes_max && input.front().size() >= header_bytes + size) {
+    std::array<std::byte, short_bytes_max> unmasked;
+    std::span<const std::byte> bytes = input.front().subspan(header_bytes, size);
+    if (header_.mask) {
+      mask_copy(bytes, unmasked.data(), *header_.mask, offset);
+      bytes = std::span(unmasked).first(size);
+    }
+    validate(bytes);
+    payload.append(bytes);
+    input.consume(header_bytes + size);
   } else {
-    for (std::size_t taken = 0; taken < size;) {
-      const std::size_t here = std::min(input.front().size(), size - taken);
-      validate(input.front().first(here));
-      payload.append(input.take(here));
-      taken += here;
+    input.consume(header_bytes);
+    if (header_.mask) {
+      move_masked(input, payload, size, *header_.mask, offset, validate);
+    } else {
+      move_unmasked(input, payload, size, validate);
     }
   }
-  left_ -= size;
   if (!is_valid) return failure(WebSocketError::invalid_utf8);
   return {};
 }

@@ -76,13 +76,14 @@ class FrameParser {
  private:
   enum class Stage : std::uint8_t { header, payload, closed, failed };
 
-  [[nodiscard]] Result<bool> parse_header(Buffer& input);
+  [[nodiscard]] Result<std::size_t> parse_header(const Buffer& input);
   [[nodiscard]] Result<> check_first_byte(std::uint8_t byte) const noexcept;
   [[nodiscard]] Result<> check_second_byte(std::uint8_t byte) const noexcept;
   [[nodiscard]] Result<> begin_data_frame() noexcept;
   [[nodiscard]] Result<> begin_control_frame() noexcept;
   [[nodiscard]] Result<Event> parse_event(Buffer& input, Buffer& payload, std::size_t bytes_max);
-  [[nodiscard]] Result<> move_data(Buffer& input, Buffer& payload, std::size_t size);
+  [[nodiscard]] Result<> move_data(Buffer& input, std::size_t header_bytes, Buffer& payload,
+                                   std::size_t size);
   [[nodiscard]] Result<Event> read_control_frame(Buffer& input);
   [[nodiscard]] Result<> read_close();
 

@@ -30,7 +30,7 @@ void move_masked(Buffer& from, Buffer& to, std::size_t size, MaskKey key, std::s
   while (size > 0) {
     const std::size_t here = std::min(from.front().size(), size);
     const std::span<std::byte> writable = here >= masked_in_place_bytes_min
-                                              ? detail::BufferMemory::writable_front(from)
+                                              ? tambour::detail::BufferMemory::writable_front(from)
                                               : std::span<std::byte>();
     if (writable.empty()) {
       const std::span<std::byte> copy = to.prepare(here).first(here);
