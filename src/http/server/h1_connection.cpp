@@ -1,3 +1,4 @@
+// H1Connection: reads requests, waits for handlers, and ends the connection.
 #include "http/server/h1_connection.h"
 
 #include <algorithm>

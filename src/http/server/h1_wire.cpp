@@ -1,3 +1,4 @@
+// H1Wire: bodies, "100 Continue", files, and the persistence of a connection of HTTP/1.
 #include "http/server/h1_wire.h"
 
 #include <sys/socket.h>

@@ -1,3 +1,4 @@
+// Input: the time limits of reads.
 #include "http/server/input.h"
 
 #include <cerrno>

@@ -1,3 +1,4 @@
+// Output: writes of the queue and of files, which end if they make no progress.
 #include "http/server/output.h"
 
 #include <cerrno>

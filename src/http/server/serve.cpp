@@ -1,3 +1,4 @@
+// serve_connection(): the task of a connection.
 #include "http/server/serve.h"
 
 #include <utility>

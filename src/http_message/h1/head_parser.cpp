@@ -72,7 +72,8 @@ Result<std::optional<std::size_t>> HeadParser::parse(std::string_view text, Fiel
 /// `line_size` does not include the line end.
 Result<> HeadParser::check_size(std::size_t line_size) const noexcept {
   if (state_ != State::fields) {
-    if (line_size > limits_->http_1.start_line_bytes_max) return failure(HttpError::start_line_too_long);
+    if (line_size > limits_->http_1.start_line_bytes_max)
+      return failure(HttpError::start_line_too_long);
     return {};
   }
   const std::size_t bytes_max =
