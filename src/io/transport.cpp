@@ -26,16 +26,15 @@ constexpr std::uint64_t sent_bytes_max = std::uint64_t{1} << 30U;
 
 }  // namespace
 
-std::int32_t Transport::read(std::span<std::byte> into, bool may_receive) const noexcept {
+std::int32_t Transport::read(std::span<std::byte> into) const noexcept {
   switch (kind_) {
     case TransportKind::socket:
-      if (!may_receive) return -EAGAIN;
       return retry([&] { return system_.recv(fd_, into.data(), into.size(), MSG_DONTWAIT); });
     case TransportKind::file:
     case TransportKind::shared_file:
       return retry([&] { return system_.read(fd_, into.data(), into.size()); });
     case TransportKind::tls:
-      return filter_->read(below(), into, may_receive);
+      return filter_->read(below(), into, true);
   }
   return -EBADF;
 }

@@ -42,10 +42,12 @@ class Transport {
             TransportFilter* filter = nullptr) noexcept
       : system_(system), filter_(filter), fd_(fd), kind_(kind) {}
 
-  /// 0: end of file. Unless `may_receive`, only filters return bytes that they hold; a socket fails
-  /// with EAGAIN.
-  [[nodiscard]] std::int32_t read(std::span<std::byte> into,
-                                  bool may_receive = true) const noexcept;
+  /// 0: end of file.
+  [[nodiscard]] std::int32_t read(std::span<std::byte> into) const noexcept;
+  /// Reads what a filter holds and receives nothing: fails with EAGAIN if that is nothing.
+  [[nodiscard]] std::int32_t read_held(std::span<std::byte> into) const noexcept {
+    return filter_ != nullptr ? filter_->read(below(), into, false) : -EAGAIN;
+  }
   /// Appends at most `bytes_max` bytes to `into`. Allocates memory for the read, and releases it if
   /// the read fails; fails with ENOMEM. `read_size` is the estimated size of the next read.
   [[nodiscard]] std::int32_t read(Buffer& into, std::uint32_t& read_size,

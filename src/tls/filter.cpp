@@ -70,7 +70,8 @@ std::int32_t Filter::receive(std::span<std::byte> into) noexcept {
   // The filter below may hold bytes, for which the socket does not become readable.
   const bool may_read_below = below() != nullptr && below()->may_read_now();
   if (!call_->may_receive && !may_read_below) return -EAGAIN;
-  const std::int32_t answer = call_->below.read(into, call_->may_receive);
+  const std::int32_t answer =
+      call_->may_receive ? call_->below.read(into) : call_->below.read_held(into);
   if (answer == 0) socket_ended_ = true;
   if (answer < 0 && answer != -EAGAIN) socket_error_ = answer;
   call_->may_receive = false;

@@ -218,6 +218,23 @@ TEST_P(TlsConnect, ends_in_the_handshake_when_it_is_stopped) {
   expect(*error, system_error(ECANCELED), ConnectStep::tls);
 }
 
+TEST_P(TlsConnect, combines_with_timeout_and_or_throw) {
+  TcpServer silent = silent_server();
+  run([](std::uint16_t port, TlsClientContext tls) -> Task<> {
+    auto stream = co_await timeout(20ms, connect("localhost", port, tls));
+    static_assert(std::is_same_v<decltype(stream), ConnectResult>);
+    EXPECT_FALSE(stream);
+    if (stream) co_return;
+    EXPECT_EQ(stream.error(), system_error(ETIMEDOUT));
+    EXPECT_EQ(stream.error().step(), ConnectStep::none);
+    EXPECT_EQ(stream.error().describe(), system_error(ETIMEDOUT).message());
+    EXPECT_THROW(or_throw(std::move(stream), "connecting"), std::system_error);
+    auto plain = co_await connect("localhost", port);
+    TcpStream tcp(or_throw(std::move(plain)));
+    EXPECT_TRUE(tcp.is_open());
+  }(silent.endpoint().port(), contexts.client));
+}
+
 TEST_P(TlsConnect, from_a_local_address) {
   TcpServer server = or_throw(TcpServer::listen(loop(), anywhere));
   std::string seen;
