@@ -26,7 +26,6 @@ Exchange::Exchange(Wire& wire, EventLoop& loop, std::shared_ptr<const ServerSett
     : wire_(wire),
       loop_(loop),
       settings_(std::move(settings)),
-      body_budget_(settings_->options.body_timeout, settings_->options.body_rate_min),
       shutdown_(std::move(shutdown)),
       handlers_(loop_, std::move(stop)) {
   handlers_.set_exception_handler([this](std::exception_ptr thrown) {
@@ -50,8 +49,24 @@ void Exchange::start(RequestHead& head) noexcept {
   BodyAccess::attach(next.body_, *this);
   next.parameters_.clear();
   body_error_ = {};
-  body_budget_.restart();
+  body_budget_.reset();
   expects_continue_ = false;
+}
+
+TimePoint Exchange::body_deadline(std::int64_t now_ns) const noexcept {
+  const std::int64_t limit_ns = options().body_timeout.count();
+  if (limit_ns <= 0) return never;
+  net::RateBudget budget = body_budget_;
+  budget.resume(now_ns);
+  return TimePoint(Duration(budget.deadline_ns(limit_ns)));
+}
+
+void Exchange::use_body_time(std::int64_t begin_ns, std::size_t bytes) noexcept {
+  // The time of the iteration may be before the beginning of the wait.
+  const std::int64_t now_ns = std::max(loop::core_of(loop_).now_ns(), begin_ns);
+  body_budget_.resume(begin_ns);
+  body_budget_.earn(bytes, options().body_rate_min, now_ns);
+  body_budget_.suspend(now_ns);
 }
 
 void Exchange::restart_response() noexcept {

@@ -22,10 +22,10 @@
 #include <tambour/task_scope.h>
 
 #include "http/body/body_stream.h"
-#include "http/exchange/body_budget.h"
 #include "http/exchange/response_sink.h"
 #include "http/exchange/settings.h"
 #include "http/exchange/wire.h"
+#include "net/pace/rate_budget.h"
 
 namespace tambour::http {
 
@@ -85,7 +85,11 @@ class Exchange final : public ResponseSink, public BodyStream {
   // The wire calls these.
 
   [[nodiscard]] const Error& body_error() const noexcept { return body_error_; }
-  [[nodiscard]] BodyBudget& body_budget() noexcept { return body_budget_; }
+  /// When a wait for the body that begins now fails: ServerOptions::body_timeout. Only the time in
+  /// which a task waits for the body counts.
+  [[nodiscard]] TimePoint body_deadline(std::int64_t now_ns) const noexcept;
+  /// A wait since `begin_ns` has received `bytes`.
+  void use_body_time(std::int64_t begin_ns, std::size_t bytes) noexcept;
   [[nodiscard]] bool expects_continue() const noexcept { return expects_continue_; }
   /// Before a wait for the body. Returns true if the client must be asked for it.
   [[nodiscard]] bool begin_body_wait() noexcept {
@@ -177,7 +181,7 @@ class Exchange final : public ResponseSink, public BodyStream {
   Method method_;  ///< Of the request, whose head the handler may change.
   TimePoint received_at_{};
   TimePoint begun_at_{};
-  BodyBudget body_budget_;
+  net::RateBudget body_budget_;  ///< Suspended.
   Error body_error_{};
   std::exception_ptr thrown_;
   std::shared_ptr<Exchange*> self_;  ///< Expires with this exchange.

@@ -15,7 +15,7 @@
 #include <tambour/socket_stream.h>
 #include <tambour/task_context.h>
 
-#include "backend/system.h"
+#include "files/file_calls.h"
 #include "http/coding/negotiation.h"
 #include "http/files/conditions.h"
 #include "http/files/ranges.h"
@@ -81,9 +81,9 @@ Task<Result<Opened>> open_file(EventLoop& loop, std::string path) {
   if (!file) co_return std::unexpected(file.error());
   opened.file = std::move(*file);
   // fstat(2) of an open file does not wait.
-  backend::System& system = loop::core_of(loop).backend().system();
-  if (system.fstat(opened.file.descriptor(), &opened.status) != 0)
-    co_return std::unexpected(system_error(errno));
+  const Result<struct stat> status = files::status_of(loop, opened.file);
+  if (!status) co_return std::unexpected(status.error());
+  opened.status = *status;
   if (!S_ISREG(opened.status.st_mode) && !S_ISDIR(opened.status.st_mode))
     co_return std::unexpected(system_error(ENODEV));
   co_return opened;

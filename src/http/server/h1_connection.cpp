@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "http/protocol.h"
 #include "loop/core.h"
+#include "net/pace/lingering_close.h"
 
 namespace tambour::http {
 namespace {
@@ -32,7 +33,7 @@ H1Connection::H1Connection(SocketStream stream, std::shared_ptr<const ServerSett
 
 Task<> H1Connection::serve() {
   h1::RequestParser& parser = wire_.parser();
-  InterruptibleStream& stream = wire_.socket();
+  SocketStream& stream = wire_.socket();
   Output& output = wire_.output();
   for (bool more = true; more;) {
     const Result<bool> has_head = parser.parse_head(wire_.input().bytes());
@@ -131,7 +132,7 @@ void H1Connection::reject(const Error& error) {
 /// Sends the last response. If the client may still be sending, closing at once would make the
 /// kernel reset the connection, and the client might lose the response.
 Task<> H1Connection::close_gracefully() {
-  InterruptibleStream& stream = wire_.socket();
+  SocketStream& stream = wire_.socket();
   Buffer& bytes = wire_.input().bytes();
   const bool is_flushed = (co_await wire_.output().flush()).has_value();
   if (exchange_.is_broken()) stream.reset();
@@ -139,34 +140,25 @@ Task<> H1Connection::close_gracefully() {
   const bool may_be_sending = exchange_.lingers() || exchange_.is_shutting_down() ||
                               !bytes.empty() ||
                               (wire_.parser().has_head() && !wire_.parser().is_complete());
-  const Duration limit = linger_limit();
-  const bool waits = may_be_sending && limit > Duration::zero();
+  const bool drains = exchange_.is_shutting_down();
+  const Duration limit = may_be_sending
+                             ? net::linger_limit(options().linger, drains, options().drain_timeout)
+                             : Duration::zero();
   // The end of TLS is a message, without which the client would take the response for a part.
-  if (!waits && stream.tls() == nullptr) co_return;
-  is_closing_ = true;
-  wire_.input().limit_writes();
-  wire_.input().begin(waits ? limit : options().write_timeout);
-  const Result<> shut = co_await stream.shutdown_write();
-  bool is_open = shut.has_value() && waits;
-  while (is_open && !wire_.input().has_expired()) {
-    bytes.clear();
-    const Result<std::size_t> got = co_await stream.read(bytes, read_bytes);
-    is_open = got.value_or(0) > 0;
-  }
-  wire_.input().stop();
-}
-
-/// While the server shuts down, a client that keeps its connection open does not hold it up.
-Duration H1Connection::linger_limit() const noexcept {
-  return exchange_.is_shutting_down() ? std::min(options().linger, options().drain_timeout)
-                                      : options().linger;
+  if (limit <= Duration::zero() && stream.tls() == nullptr) co_return;
+  bytes.clear();
+  net::LingeringClose closing(stream);
+  closing_ = &closing;
+  co_await closing.run(limit, options().write_timeout);
+  closing_ = nullptr;
 }
 
 /// An idle connection stays open for a request that the client may have sent already, and one that
 /// lingers for what the client is still sending.
 void H1Connection::begin_drain() noexcept {
-  if (!is_idle_ && !is_closing_) return;
-  wire_.input().shorten(base::saturating_add(loop_.now(), options().drain_timeout));
+  const TimePoint deadline = base::saturating_add(loop_.now(), options().drain_timeout);
+  if (is_idle_) wire_.input().shorten(deadline);
+  if (closing_ != nullptr) closing_->end_by(deadline);
 }
 
 }  // namespace tambour::http

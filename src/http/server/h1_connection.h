@@ -20,6 +20,7 @@
 #include "http/exchange/settings.h"
 #include "http/server/h1_wire.h"
 #include "loop/turn.h"
+#include "net/pace/lingering_close.h"
 
 namespace tambour::http {
 
@@ -47,7 +48,6 @@ class H1Connection final {
   void begin_request() noexcept;
   void reject(const Error& error);
   [[nodiscard]] Task<> close_gracefully();
-  [[nodiscard]] Duration linger_limit() const noexcept;
   void begin_drain() noexcept;
   [[nodiscard]] const ServerOptions& options() const noexcept { return exchange_.options(); }
 
@@ -58,7 +58,7 @@ class H1Connection final {
   TimePoint head_deadline_ = never;
   bool is_idle_ = false;  ///< Waiting for the first byte of a request.
   bool has_served_ = false;
-  bool is_closing_ = false;
+  net::LingeringClose* closing_ = nullptr;  ///< While the connection lingers.
   std::optional<std::stop_callback<Drain>> drain_;
 };
 

@@ -1,15 +1,13 @@
 // H1Wire: bodies, "100 Continue", files, and the persistence of a connection of HTTP/1.
 #include "http/server/h1_wire.h"
 
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <utility>
 
 #include <tambour/stream_error.h>
 #include <tambour/wait.h>
 
-#include "backend/system.h"
+#include "files/file_calls.h"
 #include "http/exchange/copy_file.h"
 #include "http_message/date.h"
 #include "http_message/failure.h"
@@ -26,19 +24,11 @@ constexpr std::uint64_t direct_bytes = std::uint64_t{512} * 1024;
 
 }  // namespace
 
-void InterruptibleStream::reset() noexcept {
-  if (!is_open()) return;
-  const linger no_linger{.l_onoff = 1, .l_linger = 0};
-  static_cast<void>(
-      system().setsockopt(descriptor(), SOL_SOCKET, SO_LINGER, &no_linger, sizeof no_linger));
-  close();
-}
-
 H1Wire::H1Wire(SocketStream stream, const ServerOptions& options)
     : loop_(stream.loop()),
       stream_(std::move(stream)),
-      input_(loop_, stream_),
-      output_(loop_, stream_, options.write_timeout),
+      input_(stream_),
+      output_(stream_, options.write_timeout),
       parser_(options.limits) {}
 
 std::optional<std::uint64_t> H1Wire::body_length() const noexcept {
@@ -66,11 +56,11 @@ Task<Result<Buffer>> H1Wire::read(std::size_t bytes_max) {
       if (!sent) co_return exchange.fail_body(sent.error());
     }
     // Not loop_.now(), which is the time before the handler has computed.
-    const TimePoint begin(Duration(loop::core_of(loop_).clock_ns()));
-    input_.begin(exchange.body_budget().left());
+    const std::int64_t begin_ns = loop::core_of(loop_).clock_ns();
+    input_.begin_until(exchange.body_deadline(begin_ns));
     const Result<std::size_t> got = input_.end(co_await stream_.read(input_.bytes(), read_bytes));
     if (!got) co_return exchange.fail_body(got.error());
-    exchange.body_budget().use(std::max(loop_.now() - begin, Duration::zero()), *got);
+    exchange.use_body_time(begin_ns, *got);
     if (*got > 0) continue;
     if (const Result<> ended = parser_.end_input(input_.bytes()); !ended)
       co_return exchange.fail_body(ended.error());
@@ -153,7 +143,7 @@ Task<Result<>> H1Wire::write_file(const File& file, std::uint64_t offset, std::u
     std::uint64_t part = std::min(size, direct_bytes);
     // The head, and what is in front of it, is better sent together with the first bytes.
     const bool is_direct =
-        may_be_direct && output_.queue().empty() && is_cached(file, offset, part);
+        may_be_direct && output_.queue().empty() && files::is_cached(loop_, file, offset, part);
     Result<> sent;
     if (is_direct) {
       std::uint64_t unsent = part;
@@ -174,17 +164,8 @@ Task<Result<>> H1Wire::write_file(const File& file, std::uint64_t offset, std::u
   co_return {};
 }
 
-/// True if sendfile(2) will not wait for the disk. The kernel reads ahead of what is read, so that
-/// the last byte is cached after the others.
-bool H1Wire::is_cached(const File& file, std::uint64_t offset, std::uint64_t size) noexcept {
-  std::byte last{};
-  backend::System& system = loop::core_of(loop_).backend().system();
-  return system.pread_cached(file.descriptor(), &last, 1, static_cast<off_t>(offset + size - 1)) ==
-         1;
-}
-
 ByteStream H1Wire::take_stream() {
-  return ByteStream(SocketStream(std::move(stream_)), std::move(input_.bytes()));
+  return ByteStream(std::move(stream_), std::move(input_.bytes()));
 }
 
 }  // namespace tambour::http

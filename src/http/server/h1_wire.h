@@ -16,7 +16,6 @@
 #include "http/exchange/exchange.h"
 #include "http/exchange/wire.h"
 #include "http/server/input.h"
-#include "http/server/interruptible_stream.h"
 #include "http/server/output.h"
 #include "http_message/h1/framing.h"
 #include "http_message/h1/parser.h"
@@ -35,7 +34,7 @@ class H1Wire final : public Wire {
   /// To be called before anything else.
   void attach(Exchange& exchange) noexcept { exchange_ = &exchange; }
 
-  [[nodiscard]] InterruptibleStream& socket() noexcept { return stream_; }
+  [[nodiscard]] SocketStream& socket() noexcept { return stream_; }
   [[nodiscard]] Input& input() noexcept { return input_; }
   [[nodiscard]] Output& output() noexcept { return output_; }
   [[nodiscard]] h1::RequestParser& parser() noexcept { return parser_; }
@@ -71,11 +70,10 @@ class H1Wire final : public Wire {
  private:
   [[nodiscard]] h1::BodyFraming framing_of(const BodyPlan& plan) const noexcept;
   [[nodiscard]] Task<> watch_client();
-  [[nodiscard]] bool is_cached(const File& file, std::uint64_t offset, std::uint64_t size) noexcept;
 
   EventLoop& loop_;
   Exchange* exchange_ = nullptr;
-  InterruptibleStream stream_;
+  SocketStream stream_;
   Input input_;
   Output output_;
   h1::RequestParser parser_;

@@ -5,11 +5,10 @@
 
 #include <tambour/buffer.h>
 #include <tambour/clock.h>
-#include <tambour/event_loop.h>
 #include <tambour/result.h>
-#include <tambour/timer.h>
+#include <tambour/stream.h>
 
-#include "http/server/interruptible_stream.h"
+#include "net/pace/stream_timers.h"
 
 namespace tambour::http {
 
@@ -21,31 +20,25 @@ inline constexpr std::size_t read_bytes = std::size_t{64} * 1024;
 /// Thread: that of the loop.
 class Input {
  public:
-  Input(EventLoop& loop, InterruptibleStream& stream);
+  explicit Input(Stream& stream) : timer_(stream) {}
 
   [[nodiscard]] Buffer& bytes() noexcept { return bytes_; }
   [[nodiscard]] const Buffer& bytes() const noexcept { return bytes_; }
 
   /// Zero: no limit.
-  void begin(Duration limit) noexcept;
-  void begin_until(TimePoint deadline) noexcept;
+  void begin(Duration limit) noexcept { timer_.start(limit); }
+  /// `never`: no limit.
+  void begin_until(TimePoint deadline) noexcept { timer_.start_at(deadline); }
   /// Returns ETIMEDOUT if the time limit has ended the read.
-  [[nodiscard]] Result<std::size_t> end(Result<std::size_t> got) noexcept;
-
-  void stop() noexcept { timer_.stop(); }
-
-  /// The time limit applies to writes, too: while the connection is being closed.
-  void limit_writes() noexcept { limits_writes_ = true; }
+  [[nodiscard]] Result<std::size_t> end(Result<std::size_t> got) noexcept {
+    return timer_.finish(got);
+  }
   /// Ends the current read at `deadline`, if its limit is later.
-  void shorten(TimePoint deadline) noexcept;
-  [[nodiscard]] bool has_expired() const noexcept { return has_expired_; }
+  void shorten(TimePoint deadline) noexcept { timer_.end_by(deadline); }
 
  private:
-  InterruptibleStream& stream_;
   Buffer bytes_;
-  Timer timer_;
-  bool has_expired_ = false;
-  bool limits_writes_ = false;
+  net::ReadTimer timer_;
 };
 
 }  // namespace tambour::http

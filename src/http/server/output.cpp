@@ -26,11 +26,11 @@ class Output::Writing {
   Output& output_;
 };
 
-Output::Output(EventLoop& loop, InterruptibleStream& stream, Duration timeout)
+Output::Output(Stream& stream, Duration timeout)
     : stream_(stream),
       timeout_(timeout),
-      timer_(loop, [this] { check_progress(); }),
-      written_(loop) {}
+      timer_(stream, [this] { return unsent(); }),
+      written_(stream.loop()) {}
 
 Task<Result<>> Output::flush() {
   while (is_writing_) {
@@ -49,26 +49,12 @@ bool Output::begin_writing() noexcept {
   if (unsent() > 0) fail(system_error(ECANCELED));
   if (queue_.empty() || error_) return false;
   sending_ = std::move(queue_);
-  start_timer();
+  timer_.start(timeout_, unsent());
   return true;
 }
 
 void Output::end_writing(const Result<>& written) noexcept {
-  timer_.stop();
-  if (!written) error_ = has_expired_ ? system_error(ETIMEDOUT) : written.error();
-}
-
-void Output::start_timer() noexcept {
-  unsent_before_ = unsent();
-  has_expired_ = false;
-  if (timeout_ > Duration::zero()) timer_.start(timeout_);
-}
-
-/// Ends a write that has made no progress since the timer was started.
-void Output::check_progress() noexcept {
-  if (std::exchange(unsent_before_, unsent()) != unsent()) return timer_.start(timeout_);
-  has_expired_ = true;
-  stream_.stop_waiting(true);
+  if (const Result<> finished = timer_.finish(written); !finished) error_ = finished.error();
 }
 
 Task<Result<>> Output::send_file(const File& file, std::uint64_t offset, std::uint64_t& size) {
@@ -77,12 +63,13 @@ Task<Result<>> Output::send_file(const File& file, std::uint64_t offset, std::ui
   const Writing writing(*this);
   const std::uint64_t whole = size;
   file_unsent_ = &size;
-  start_timer();
-  const Result<> sent = co_await stream_.send_file(file, offset, size);
+  timer_.start(timeout_, unsent());
+  const Result<> ended = co_await stream_.send_file(file, offset, size);
+  const Result<> sent = timer_.finish(ended);
   file_unsent_ = nullptr;
   if (sent) co_return {};
   const bool is_unsupported = sent.error() == system_error(EOPNOTSUPP) && size == whole;
-  if (!is_unsupported) error_ = has_expired_ ? system_error(ETIMEDOUT) : sent.error();
+  if (!is_unsupported) error_ = sent.error();
   co_return sent;
 }
 

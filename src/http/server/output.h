@@ -5,14 +5,13 @@
 
 #include <tambour/buffer.h>
 #include <tambour/clock.h>
-#include <tambour/event_loop.h>
 #include <tambour/file.h>
 #include <tambour/result.h>
+#include <tambour/stream.h>
 #include <tambour/task.h>
 #include <tambour/task_event.h>
-#include <tambour/timer.h>
 
-#include "http/server/interruptible_stream.h"
+#include "net/pace/stream_timers.h"
 
 namespace tambour::http {
 
@@ -22,7 +21,7 @@ namespace tambour::http {
 class Output {
  public:
   /// `timeout`: the longest time in which the kernel accepts no byte; zero: no limit.
-  Output(EventLoop& loop, InterruptibleStream& stream, Duration timeout);
+  Output(Stream& stream, Duration timeout);
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
   ~Output() = default;
@@ -55,19 +54,15 @@ class Output {
   [[nodiscard]] std::uint64_t unsent() const noexcept {
     return sending_.size() + (file_unsent_ != nullptr ? *file_unsent_ : 0);
   }
-  void start_timer() noexcept;
-  void check_progress() noexcept;
 
-  InterruptibleStream& stream_;
+  Stream& stream_;
   Duration timeout_;
   Buffer queue_;
   Buffer sending_;                              ///< Being written.
   const std::uint64_t* file_unsent_ = nullptr;  ///< Of a part of a file that is being sent.
-  std::uint64_t unsent_before_ = 0;             ///< When the timer was started.
-  Timer timer_;
+  net::WriteTimer timer_;
   TaskEvent written_;
   Error error_{};
-  bool has_expired_ = false;
   bool is_writing_ = false;
 };
 
