@@ -1,4 +1,4 @@
-// Wraps handlers and callbacks, so that their exceptions reach ListenOptions::on_error.
+// Counts the exceptions of a server, and passes them to on_error or writes them to standard error.
 #include "server/error_reporting.h"
 
 #include <cxxabi.h>
