@@ -49,6 +49,11 @@ Error play_task(EventLoop& loop, FirstError& first_error, Task<> task) {
   return first_error.error();
 }
 
+/// The options of a server whose exceptions are treated as ENOMEM, too.
+ListenOptions noting(FirstError& first_error) {
+  return {.on_error = [&first_error](const std::exception_ptr&) { first_error.note_exception(); }};
+}
+
 /// Reads until EOF and compares the bytes with `text`.
 template <class S>
 Task<> expect_from(S& stream, std::string_view text, FirstError& first_error) {
@@ -83,9 +88,9 @@ Task<> talk(Endpoint to, FirstError& first_error) {
 }  // namespace
 
 Error play_streams(EventLoop& loop) {
-  auto server = TcpServer::listen(loop, Endpoint::loopback_v4(0));
-  if (!server) return server.error();
   FirstError first_error;
+  auto server = TcpServer::listen(loop, Endpoint::loopback_v4(0), noting(first_error));
+  if (!server) return server.error();
   server->serve([&first_error](TcpStream peer) { return echo(std::move(peer), first_error); });
   for (int i = 0; i < 2 && !first_error.error(); ++i)
     play_task(loop, first_error, talk<>(server->endpoint(), first_error));
@@ -93,9 +98,9 @@ Error play_streams(EventLoop& loop) {
 }
 
 Error play_connections(EventLoop& loop) {
-  auto server = TcpServer::listen(loop, Endpoint::loopback_v4(0));
-  if (!server) return server.error();
   FirstError first_error;
+  auto server = TcpServer::listen(loop, Endpoint::loopback_v4(0), noting(first_error));
+  if (!server) return server.error();
   int open = 0;
   server->serve({.on_connection = [&open](Connection&) { ++open; },
                  .on_message = [](Connection& peer, Buffer& bytes) { peer.send(std::move(bytes)); },
@@ -172,9 +177,11 @@ class FolderWithStaleName {
 /// path.
 Error play_unix_server(EventLoop& loop) {
   const FolderWithStaleName folder;
-  auto server = UnixServer::listen(loop, folder.endpoint(), {.unix_mode = 0600});
-  if (!server) return server.error();
   FirstError first_error;
+  ListenOptions options = noting(first_error);
+  options.unix_mode = 0600;
+  auto server = UnixServer::listen(loop, folder.endpoint(), options);
+  if (!server) return server.error();
   server->serve([&first_error](UnixStream peer) { return echo(std::move(peer), first_error); });
   play_task(loop, first_error, talk<UnixStream>(folder.endpoint(), first_error));
   // connect(2) to a Unix socket succeeds before the server accepts, so the server's error may come
