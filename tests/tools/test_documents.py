@@ -14,7 +14,7 @@ LIBEV_TYPES = ("ev_io", "ev_timer", "ev_periodic", "ev_signal", "ev_child", "ev_
 FOLDERS = "|".join(sorted({path.relative_to(ROOT / "tests").parts[0]
                            for path in (ROOT / "tests").rglob("*_test.cpp")}))
 # net.core is a directory of sysctl(8), and task.h is a header.
-ENTRY = re.compile(rf"`((?!net\.core\.)(?:{FOLDERS})(?:\.[a-z0-9_]+)+)(?<!\.h)`")
+ENTRY = re.compile(rf"`((?!net\.core\.)(?:{FOLDERS})(?:\.[a-z0-9_]+)+)(?<!\.h)(?<!\.cpp)`")
 CASE = re.compile(r"`(the_[a-z0-9_]+)`")
 
 
