@@ -19,8 +19,6 @@ constexpr std::uint16_t https_port = 443;
 constexpr std::uint16_t socks_port = 1080;
 constexpr int interim_answers_max = 8;
 
-std::unexpected<Error> failure(ProxyError error) { return std::unexpected<Error>(error); }
-
 std::string authority_of(const std::string& host, std::uint16_t port) {
   const bool is_ipv6 = host.find(':') != std::string::npos;
   return (is_ipv6 ? "[" + host + "]" : host) + ":" + std::to_string(port);

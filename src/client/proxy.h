@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <expected>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +14,10 @@
 #include <tambour/task.h>
 
 namespace tambour::client {
+
+[[nodiscard]] inline std::unexpected<Error> failure(ProxyError error) noexcept {
+  return std::unexpected<Error>(error);
+}
 
 struct ProxyServer {
   enum class Kind : std::uint8_t { http, https, socks5 };

@@ -3,13 +3,14 @@
 
 #include <netinet/in.h>
 
-#include <array>
 #include <cstddef>
 #include <utility>
 
 #include <tambour/buffer.h>
 #include <tambour/ip_address.h>
 #include <tambour/proxy.h>
+
+#include "client/proxy.h"
 
 namespace tambour::client {
 namespace {
@@ -25,8 +26,6 @@ constexpr std::uint8_t type_ipv4 = 1;
 constexpr std::uint8_t type_name = 3;
 constexpr std::uint8_t type_ipv6 = 4;
 constexpr std::uint8_t reply_last = 8;
-
-std::unexpected<Error> failure(ProxyError error) { return std::unexpected<Error>(error); }
 
 Task<Result<Buffer>> read_bytes(SocketStream& stream, std::size_t count) {
   Buffer bytes;
