@@ -153,14 +153,14 @@ TEST(Utf8, agrees_with_the_table_at_every_place_of_long_text) {
   for (std::size_t round = 0; round < test::scaled(60000); ++round) {
     const std::string& fill = fills[round % 4];
     std::string text;
-    while (text.size() < 40 + round % 97) text += fill;
+    while (text.size() < round % 137) text += fill;
     std::string inserted = {byte(), byte(), byte(), byte()};
     inserted.resize(1 + random() % 4);
     if (random() % 3 == 0) inserted = fills[random() % 4];
     if (random() % 3 == 0) inserted = fills[1 + random() % 3].substr(0, 1);
     std::string whole = text + inserted;
     if (random() % 4 != 0)
-      for (const std::size_t size = 64 + round % 45; whole.size() < size;) whole += fill;
+      for (const std::size_t size = 24 + round % 85; whole.size() < size;) whole += fill;
     const Verdict expected = verdict_of_table(whole);
     ++seen[static_cast<std::size_t>(expected)];
     ASSERT_EQ(verdict_of(whole), expected) << testing::PrintToString(whole);

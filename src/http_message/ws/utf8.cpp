@@ -92,49 +92,73 @@ constexpr Tables make_tables() noexcept {
 
 constexpr Tables tables = make_tables();
 
+constexpr std::size_t vector_bytes = sizeof(__m256i);
+
 [[gnu::target("avx2")]] inline __m256i load(const std::uint8_t* at) noexcept {
   return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at));
 }
 
-/// Returns false if a pair of bytes in the whole vectors of `bytes` is invalid. The first byte
-/// begins a character. A character may be cut by the end.
-[[gnu::target("avx2")]] bool is_valid_with_avx2(const std::uint8_t* bytes,
-                                                std::size_t size) noexcept {
-  const __m256i first_high = load(tables.first_high.data());
-  const __m256i first_low = load(tables.first_low.data());
-  const __m256i second_high = load(tables.second_high.data());
-  const __m256i half = _mm256_set1_epi8(15);
-  // The high bit stays set in what is left of the first byte of three or four.
-  const __m256i third = _mm256_set1_epi8(0xE0 - 0x80);
-  const __m256i fourth = _mm256_set1_epi8(static_cast<char>(0xF0 - 0x80));
-  const __m256i high_bit = _mm256_set1_epi8(static_cast<char>(0x80));
-  __m256i previous = _mm256_setzero_si256();
-  __m256i errors = _mm256_setzero_si256();
-  bool was_ascii = true;
-  for (std::size_t at = 0; at + 32 <= size; at += 32) {
-    const __m256i current = load(bytes + at);
+/// Collects the errors of vectors.
+class VectorValidator {
+ public:
+  [[gnu::target("avx2")]] VectorValidator() noexcept
+      : first_high_(load(tables.first_high.data())),
+        first_low_(load(tables.first_low.data())),
+        second_high_(load(tables.second_high.data())),
+        previous_(_mm256_setzero_si256()),
+        errors_(_mm256_setzero_si256()) {}
+
+  [[gnu::target("avx2"), gnu::always_inline]] inline void append(__m256i current) noexcept {
     const bool is_ascii = _mm256_movemask_epi8(current) == 0;
-    if (is_ascii && was_ascii) continue;
+    if (is_ascii && was_ascii_) return;
+    was_ascii_ = is_ascii;
+    const __m256i half = _mm256_set1_epi8(15);
     // The last half of the previous vector and the first half of this one: the bytes before.
-    const __m256i joined = _mm256_permute2x128_si256(previous, current, 0x21);
+    const __m256i joined = _mm256_permute2x128_si256(previous_, current, 0x21);
+    previous_ = current;
     const __m256i before = _mm256_alignr_epi8(current, joined, 15);
     const __m256i before_2 = _mm256_alignr_epi8(current, joined, 14);
     const __m256i before_3 = _mm256_alignr_epi8(current, joined, 13);
     const __m256i before_high = _mm256_and_si256(_mm256_srli_epi16(before, 4), half);
     const __m256i current_high = _mm256_and_si256(_mm256_srli_epi16(current, 4), half);
     const __m256i broken = _mm256_and_si256(
-        _mm256_and_si256(_mm256_shuffle_epi8(first_high, before_high),
-                         _mm256_shuffle_epi8(first_low, _mm256_and_si256(before, half))),
-        _mm256_shuffle_epi8(second_high, current_high));
-    const __m256i is_late = _mm256_and_si256(
-        _mm256_or_si256(_mm256_subs_epu8(before_2, third), _mm256_subs_epu8(before_3, fourth)),
-        high_bit);
+        _mm256_and_si256(_mm256_shuffle_epi8(first_high_, before_high),
+                         _mm256_shuffle_epi8(first_low_, _mm256_and_si256(before, half))),
+        _mm256_shuffle_epi8(second_high_, current_high));
+    // The high bit stays set in what is left of the first byte of three or four.
+    const __m256i third = _mm256_subs_epu8(before_2, _mm256_set1_epi8(0xE0 - 0x80));
+    const __m256i fourth =
+        _mm256_subs_epu8(before_3, _mm256_set1_epi8(static_cast<char>(0xF0 - 0x80)));
+    const __m256i is_late =
+        _mm256_and_si256(_mm256_or_si256(third, fourth), _mm256_set1_epi8(static_cast<char>(0x80)));
     // Late bytes must be the second of two continuations, and no others may.
-    errors = _mm256_or_si256(errors, _mm256_xor_si256(broken, is_late));
-    previous = current;
-    was_ascii = is_ascii;
+    errors_ = _mm256_or_si256(errors_, _mm256_xor_si256(broken, is_late));
   }
-  return _mm256_testz_si256(errors, errors) != 0;
+
+  [[gnu::target("avx2")]] [[nodiscard]] bool is_valid() const noexcept {
+    return _mm256_testz_si256(errors_, errors_) != 0;
+  }
+
+ private:
+  __m256i first_high_;
+  __m256i first_low_;
+  __m256i second_high_;
+  __m256i previous_;
+  __m256i errors_;
+  bool was_ascii_ = true;
+};
+
+/// Whether `size` bytes are whole characters.
+[[gnu::target("avx2")]] bool is_valid_with_avx2(const std::uint8_t* bytes,
+                                                std::size_t size) noexcept {
+  VectorValidator validator;
+  std::size_t at = 0;
+  for (; size - at >= vector_bytes; at += vector_bytes) validator.append(load(bytes + at));
+  // At least one zero follows, which no character contains.
+  std::uint8_t rest[vector_bytes] = {};
+  std::memcpy(rest, bytes + at, size - at);
+  validator.append(load(rest));
+  return validator.is_valid();
 }
 
 #else
@@ -143,12 +167,13 @@ bool is_valid_with_avx2(const std::uint8_t*, std::size_t) noexcept { return fals
 
 #endif
 
-/// The number of whole characters at the beginning of `size` valid bytes, the last of which may be
-/// cut, in bytes.
-std::size_t before_last_character(const std::uint8_t* bytes, std::size_t size) noexcept {
-  std::size_t at = size;
-  while (at > 0 && is_continuation(bytes[at - 1])) --at;
-  return at > 0 && bytes[at - 1] >= 0xC0 ? at - 1 : size;
+/// The index of the last character of valid bytes if it may be cut; `size` if it is ASCII.
+std::size_t last_character(const std::uint8_t* bytes, std::size_t size) noexcept {
+  for (std::size_t at = size; at > 0 && at + 4 > size; --at) {
+    const std::uint8_t byte = bytes[at - 1];
+    if (!is_continuation(byte)) return byte < 0x80 ? size : at - 1;
+  }
+  return size;
 }
 
 }  // namespace
@@ -173,17 +198,20 @@ bool Utf8Validator::step(std::uint8_t byte) noexcept {
 
 bool Utf8Validator::append(std::span<const std::byte> bytes) noexcept {
   /// Shorter pieces gain less than the call costs.
-  constexpr std::size_t avx2_bytes_min = 64;
+  constexpr std::size_t avx2_bytes_min = 24;
   if (bytes.size() < avx2_bytes_min || !has_avx2()) return append_portable(bytes);
   const auto* at = reinterpret_cast<const std::uint8_t*>(bytes.data());
   const auto* const end = at + bytes.size();
   while (missing_ > 0) {
     if (!step(*at++)) return false;
   }
-  const auto size = static_cast<std::size_t>(end - at) / 32 * 32;
-  if (!is_valid_with_avx2(at, size)) return false;
-  at += before_last_character(at, size);
-  return append_portable(bytes.last(static_cast<std::size_t>(end - at)));
+  const std::size_t whole = last_character(at, static_cast<std::size_t>(end - at));
+  if (!is_valid_with_avx2(at, whole)) return false;
+  at += whole;
+  while (at != end) {
+    if (!step(*at++)) return false;
+  }
+  return true;
 }
 
 bool Utf8Validator::append_portable(std::span<const std::byte> bytes) noexcept {
