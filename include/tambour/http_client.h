@@ -45,7 +45,6 @@ class EventLoop;
 
 namespace tambour::http {
 
-
 struct ClientOptions {
   /// How connections are opened. `connect.tls` is for URLs with the scheme "https"; if it is empty,
   /// a context with the certificates of the system is created for the first of them, which reads
