@@ -12,7 +12,6 @@ FILES_MAX = 25
 
 # Directories whose sources begin with a comment.
 OPENED = ("src/", "include/", "compat/", "bindings/", "tests/", "examples/")
-NOT_OPENED = ("src/http/exchange/", "src/http/server/")
 
 CPP = (".h", ".hpp", ".c", ".cpp", ".cc", ".ipp")
 # Markdown is exempt from the line length: its tables cannot be wrapped.
@@ -159,8 +158,7 @@ def run(tree: Tree) -> Iterator[Fault]:
         yield from check_source(tree, path)
         yield from check_durations(tree, path, options)
     for path in tree.under(*OPENED, suffixes=CPP):
-        if not path.startswith(NOT_OPENED):
-            yield from check_opening(tree, path)
+        yield from check_opening(tree, path)
     for path in tree.under("tests/", suffixes=("_test.cpp",)):
         yield from check_test(tree, path)
     yield from check_folders(tree)

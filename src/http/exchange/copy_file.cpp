@@ -1,3 +1,4 @@
+// copy_file(): sends a file in pieces that are read by worker threads or the ring.
 #include "http/exchange/copy_file.h"
 
 #include <algorithm>
