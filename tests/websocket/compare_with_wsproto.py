@@ -79,7 +79,8 @@ def frame_of(rng, is_server, first, payload):
     is_masked = is_server != (rng.randrange(300) == 0)
     head = bytes([first])
     mask_bit = 128 if is_masked else 0
-    head += {1: bytes([mask_bit | min(size, 125)]), 2: struct.pack("!BH", mask_bit | 126, size % 65536),
+    head += {1: bytes([mask_bit | min(size, 125)]),
+             2: struct.pack("!BH", mask_bit | 126, size % 65536),
              8: struct.pack("!BQ", mask_bit | 127, size)}[form]
     if not is_masked:
         return head + payload
@@ -97,8 +98,8 @@ def frames_of(rng, is_server, bits, peer):
             payload = message_of(rng)[:rng.choice([5, 125, 126])]
             frames += frame_of(rng, is_server, rng.choice([0x89, 0x8A]), payload)
         elif kind == 2 and rng.randrange(3) == 0:
-            code = rng.choice([1000, 1001, 1007, 1011, 1012, 3000, 4999, 1004, 1005, 1006, 999, 1015,
-                               1016, 2999, 5000, rng.randrange(65536)])
+            code = rng.choice([1000, 1001, 1007, 1011, 1012, 3000, 4999, 1004, 1005, 1006, 999,
+                               1015, 1016, 2999, 5000, rng.randrange(65536)])
             payload = struct.pack("!H", code) + message_of(rng)[:rng.randrange(120)]
             frames += frame_of(rng, is_server, 0x88, payload[:rng.choice([0, 1, 2, 125])])
         elif bits and kind < 8:
