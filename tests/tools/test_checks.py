@@ -240,10 +240,11 @@ class Headers(CheckTest):
         path = "include/tambour/loop.h"
         begin = "// The loop.\n#pragma once\n"
         in_advance = "namespace tambour {\nclass Core;\n}\n"
+        a_template = "namespace tambour {\ntemplate <class T, int N>\nclass Box;\n}\n"
         members = ("namespace tambour {\nclass Other;\nstruct Loop {\n  {}Parts;\n"
                    "  friend class Core;\n};\nclass Other {};\n}\n")
         hidden = members.replace("{}Parts", 'struct [[gnu::visibility("hidden")]] Parts')
-        self.write(path, begin + in_advance + self.PUSH + hidden + self.POP)
+        self.write(path, begin + in_advance + a_template + self.PUSH + hidden + self.POP)
         self.assert_clean("headers")
         self.write(path, begin + self.PUSH + in_advance + hidden + self.POP)
         self.assert_fault("headers", f"{path}:5", "tambour::Core is internal")

@@ -17,7 +17,8 @@ PUSH = "#pragma GCC visibility push(default)"
 POP = "#pragma GCC visibility pop"
 
 
-DECLARATIONS = re.compile(r"(namespace [\w:]+ \{|(class|struct) \w+;|\}.*|//.*|)")
+DECLARATIONS = re.compile(r"namespace [\w:]+ \{|template <[\w, .]*>|"
+                          r"(template <[\w, .]*> )?(class|struct) \w+;|\}.*|//.*|")
 
 
 def visibility_fault(lines: list[str]) -> tuple[int, str] | None:
