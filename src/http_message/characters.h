@@ -81,22 +81,33 @@ inline constexpr std::array<std::uint16_t, 256> character_classes = make_classes
   return classes != 0;
 }
 
+namespace detail {
+
+/// The same as all_are(text, value_char) for eight bytes.
+[[nodiscard]] inline bool are_value_chars(const char* text) noexcept {
+  constexpr std::uint64_t ones = 0x0101010101010101;
+  std::uint64_t word = 0;
+  std::memcpy(&word, text, sizeof word);
+  // The highest bit of each byte: of those below 0x20, of those that are 0x7F. A borrow may mark
+  // the byte after one that is marked rightly.
+  const std::uint64_t controls = (word - ones * 0x20) & ~word;
+  const std::uint64_t deletes = ((word ^ (ones * 0x7F)) - ones) & ~(word ^ (ones * 0x7F));
+  return ((controls | deletes) & (ones * 0x80)) == 0 || all_are({text, sizeof word}, value_char);
+}
+
+}  // namespace detail
+
 /// The same as all_are(text, value_char), eight bytes at a time.
 [[nodiscard]] inline bool is_field_value(std::string_view text) noexcept {
-  constexpr std::uint64_t each = 0x0101010101010101;
-  while (text.size() >= sizeof(std::uint64_t)) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, text.data(), sizeof word);
-    // The highest bit of each byte: of those below 0x20, of those that are 0x7F. A borrow may mark
-    // the byte after one that is marked rightly.
-    const std::uint64_t controls = (word - each * 0x20) & ~word;
-    const std::uint64_t deletes = ((word ^ (each * 0x7F)) - each) & ~(word ^ (each * 0x7F));
-    if (((controls | deletes) & (each * 0x80)) != 0 &&
-        !all_are(text.substr(0, sizeof word), value_char))
-      return false;
-    text.remove_prefix(sizeof word);
+  constexpr std::size_t word_size = 8;
+  if (text.size() < word_size) return all_are(text, value_char);
+  const char* at = text.data();
+  // The last word overlaps the one before.
+  const char* const last = at + text.size() - word_size;
+  for (; at < last; at += word_size) {
+    if (!detail::are_value_chars(at)) return false;
   }
-  return all_are(text, value_char);
+  return detail::are_value_chars(last);
 }
 
 using base::equal_ignoring_case;

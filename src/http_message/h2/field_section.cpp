@@ -52,24 +52,26 @@ void FieldSection::grow_entries() {
 
 void FieldSection::add(std::size_t name_size, std::size_t value_size, std::uint32_t hash,
                        FieldTraits traits) {
-  if (name_size > std::numeric_limits<std::uint16_t>::max() ||
-      text_size_ + name_size + value_size > Fields::bytes_max) {
+  constexpr std::size_t name_size_max = std::numeric_limits<std::uint16_t>::max();
+  const std::size_t end = text_size_ + name_size + value_size;
+  if (name_size > name_size_max || end > Fields::bytes_max) [[unlikely]] {
     is_too_large_ = true;
     return;
   }
   if (kind_ == SectionKind::unchecked) traits = {};
-  if (traits.has_bad_value) {
+  if (traits.has_bad_value) [[unlikely]] {
     violation_ = Violation::bad_field_value;
   } else if (is_pseudo_header(traits.kind)) {
     violation_ = add_pseudo_header(name_size, value_size, traits.kind);
   } else {
-    violation_ = add_field({.at = static_cast<std::uint32_t>(text_size_),
-                            .hash = hash,
-                            .value_size = static_cast<std::uint32_t>(value_size),
-                            .name_size = static_cast<std::uint16_t>(name_size)},
-                           traits.kind);
+    const Entry entry = {.at = static_cast<std::uint32_t>(text_size_),
+                         .hash = hash,
+                         .value_size = static_cast<std::uint32_t>(value_size),
+                         .name_size = static_cast<std::uint16_t>(name_size)};
+    if (is_special(traits.kind)) violation_ = check_special(entry, traits.kind);
+    add_entry(entry);
   }
-  text_size_ += name_size + value_size;
+  text_size_ = end;
 }
 
 std::optional<Violation> FieldSection::add_pseudo_header(std::size_t name_size,
@@ -85,7 +87,7 @@ std::optional<Violation> FieldSection::add_pseudo_header(std::size_t name_size,
   return std::nullopt;
 }
 
-std::optional<Violation> FieldSection::add_field(const Entry& entry, NameKind kind) {
+std::optional<Violation> FieldSection::check_special(const Entry& entry, NameKind kind) noexcept {
   switch (kind) {
     case NameKind::malformed:
       return Violation::bad_field_name;
@@ -97,18 +99,19 @@ std::optional<Violation> FieldSection::add_field(const Entry& entry, NameKind ki
       if (!equal_ignoring_case({text_ + entry.at + entry.name_size, entry.value_size}, "trailers"))
         return Violation::bad_te;
       break;
-    case NameKind::cookie:
+    default:
       if (cookie_count_++ == 0) first_cookie_ = entry_count_;
       break;
-    default:
-      break;
   }
+  return std::nullopt;
+}
+
+void FieldSection::add_entry(const Entry& entry) {
   if (entry_count_ == entry_capacity_) grow_entries();
   if (entry_count_ == 0) fields_at_ = text_size_;
-  entries_[entry_count_] = entry;
-  entries_[entry_count_].at -= static_cast<std::uint32_t>(fields_at_);
-  ++entry_count_;
-  return std::nullopt;
+  Entry& added = entries_[entry_count_++];
+  added = entry;
+  added.at -= static_cast<std::uint32_t>(fields_at_);
 }
 
 void FieldSection::join_cookies() {

@@ -127,7 +127,8 @@ class FieldSection {
   void grow_entries();
   [[nodiscard]] std::optional<Violation> add_pseudo_header(std::size_t name_size,
                                                            std::size_t value_size, NameKind kind);
-  [[nodiscard]] std::optional<Violation> add_field(const Entry& entry, NameKind kind);
+  [[nodiscard]] std::optional<Violation> check_special(const Entry& entry, NameKind kind) noexcept;
+  void add_entry(const Entry& entry);
   void join_cookies();
 
   std::array<char, inline_bytes> inline_text_;  ///< Not initialized, like the next one.

@@ -5,6 +5,7 @@
 // so that the codes of one length are consecutive numbers.
 #include "http_message/h2/huffman.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
@@ -132,21 +133,27 @@ class Bits {
   static constexpr unsigned refilled = 56;
 
   explicit Bits(std::string_view coded) noexcept
-      : at_(coded.data()), end_(coded.data() + coded.size()) {}
+      : begin_(coded.data()), at_(begin_), end_(begin_ + coded.size()) {}
 
   void refill() noexcept {
-    if (end_ - at_ >= 8) {
-      // Bits after count_ are those of the text already: adding them again does not change them.
+    // Bits after count_ are those of the text already: adding them again does not change them.
+    unsigned bytes = (63 - count_) / 8;
+    const auto left = static_cast<std::size_t>(end_ - at_);
+    if (left >= 8) {
       bits_ |= load_be(at_) >> count_;
-      const unsigned bytes = (63 - count_) / 8;
-      at_ += bytes;
-      count_ += 8 * bytes;
+    } else if (left == 0) {
       return;
+    } else if (end_ - begin_ >= 8) {
+      bits_ |= load_be(end_ - 8) << (64 - 8 * left) >> count_;
+      bytes = std::min(bytes, static_cast<unsigned>(left));
+    } else {
+      // All of a short text fits. It is read once.
+      bytes = static_cast<unsigned>(left);
+      for (unsigned i = 0; i < bytes; ++i)
+        bits_ |= std::uint64_t{static_cast<unsigned char>(at_[i])} << (56 - 8 * i);
     }
-    while (at_ != end_ && count_ <= refilled) {
-      bits_ |= std::uint64_t{static_cast<unsigned char>(*at_++)} << (56 - count_);
-      count_ += 8;
-    }
+    at_ += bytes;
+    count_ += 8 * bytes;
   }
   void remove(unsigned count) noexcept {
     bits_ <<= count;
@@ -165,6 +172,7 @@ class Bits {
  private:
   std::uint64_t bits_ = 0;
   unsigned count_ = 0;
+  const char* begin_;
   const char* at_;
   const char* end_;
 };
@@ -215,6 +223,7 @@ std::expected<std::size_t, Violation> decode_huffman(std::string_view coded, cha
   char* const begin = to;
   Bits bits(coded);
   to = decode_long_text(bits, to);
+  // All bits that are left are known now.
   while (to != nullptr && bits.count() > 0) {
     const Entry entry = table[bits.next(table_bits)];
     if (entry.count != 0 && entry.bits <= bits.count()) {
@@ -233,7 +242,6 @@ std::expected<std::size_t, Violation> decode_huffman(std::string_view coded, cha
       *to++ = static_cast<char>(symbol);
       bits.remove(length);
     }
-    bits.refill();
   }
   if (to == nullptr) return std::unexpected(Violation::bad_huffman_code);
   if (!bits.are_padding()) return std::unexpected(Violation::bad_huffman_padding);

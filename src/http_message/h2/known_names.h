@@ -37,6 +37,12 @@ enum class NameKind : std::uint8_t {
   return kind >= NameKind::authority && kind <= NameKind::unknown_pseudo_header;
 }
 
+/// True if a message treats the name in a special way, apart from pseudo-header fields.
+[[nodiscard]] constexpr bool is_special(NameKind kind) noexcept {
+  return kind == NameKind::cookie || kind == NameKind::te ||
+         kind == NameKind::connection_specific || kind >= NameKind::upper_case;
+}
+
 /// When the encoder adds a field to the dynamic table.
 enum class Indexing : std::uint8_t {
   always,

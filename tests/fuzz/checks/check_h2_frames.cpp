@@ -42,7 +42,9 @@ class Model {
     if (is_server_) {
       const std::size_t size = std::min(text_.size(), preface.size());
       if (text_.substr(0, size) != preface.substr(0, size)) return fail(Violation::bad_preface);
+      verdict_.is_between_frames = text_.empty();
       if (size < preface.size()) return verdict_;
+      verdict_.is_between_frames = false;
       text_.remove_prefix(size);
     }
     while (verdict_.error.empty() && text_.size() >= 9) {
