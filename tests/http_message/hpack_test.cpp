@@ -1,6 +1,8 @@
 // HPACK: the examples of RFC 7541, errors, limits, and what the encoder adds to its table.
 #include "http_message/support/hpack.h"
 
+#include <cstdio>
+#include <cstdlib>
 #include <random>
 #include <string>
 #include <string_view>
@@ -365,6 +367,43 @@ TEST_F(HpackReference, decodes_what_the_library_encodes_and_the_reverse) {
       ASSERT_EQ(decode(decoder, reference_encoder.encode(list)), list);
     }
   }
+}
+
+/// A text as hexadecimal digits, with "-" for an empty one.
+std::string to_hex(std::string_view text) {
+  std::string digits;
+  for (const char c : text) {
+    digits += "0123456789abcdef"[static_cast<unsigned char>(c) >> 4];
+    digits += "0123456789abcdef"[static_cast<unsigned char>(c) & 15];
+  }
+  return digits.empty() ? "-" : digits;
+}
+
+TEST_F(HpackReference, of_python_decodes_what_the_library_encodes) {
+  if (std::system("/usr/bin/python3 -c 'import hpack' 2>/dev/null") != 0)
+    GTEST_SKIP() << "python3-hpack is not installed";
+  static constexpr const char* script = R"(
+import sys, hpack
+text = lambda digits: b'' if digits == '-' else bytes.fromhex(digits)
+decoder = hpack.Decoder()
+for line in sys.stdin:
+    block, *expected = map(text, line.split())
+    decoded = [part for field in decoder.decode(block, raw=True) for part in field]
+    assert decoded == expected, line
+)";
+  std::mt19937 random(7);
+  HpackEncoder encoder;
+  const std::string command = std::string("/usr/bin/python3 -c \"") + script + '"';
+  std::FILE* const python = popen(command.c_str(), "w");
+  ASSERT_NE(python, nullptr);
+  for (int block = 0; block < 500; ++block) {
+    if (random() % 20 == 0) encoder.set_peer_table_size_max(random() % 4097);
+    const FieldList list = random_list(random);
+    std::string line = to_hex(encode(encoder, list));
+    for (const auto& [name, value] : list) line += ' ' + to_hex(name) + ' ' + to_hex(value);
+    std::fprintf(python, "%s\n", line.c_str());
+  }
+  EXPECT_EQ(pclose(python), 0);
 }
 
 }  // namespace

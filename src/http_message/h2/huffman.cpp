@@ -57,7 +57,7 @@ struct Codes {
   std::array<Length, length_max + 1> of_length{};
 };
 
-constexpr Codes make_codes() noexcept {
+consteval Codes make_codes() noexcept {
   Codes codes;
   std::uint32_t next = 0;
   unsigned count = 0;
@@ -88,7 +88,7 @@ struct Entry {
 
 constexpr unsigned entry_count = 1U << table_bits;
 
-constexpr std::array<Entry, entry_count> make_table() noexcept {
+consteval std::array<Entry, entry_count> make_table() noexcept {
   std::array<Entry, entry_count> table{};
   const auto fill = [&table](std::uint32_t code, unsigned bits, Entry entry) {
     entry.bits = static_cast<std::uint8_t>(bits);

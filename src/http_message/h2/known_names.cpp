@@ -7,7 +7,7 @@ namespace {
 using enum NameKind;
 using enum Indexing;
 
-constexpr std::array<KnownName, known_name_count> make_names() noexcept {
+consteval std::array<KnownName, known_name_count> make_names() noexcept {
   return {{
       {":authority", 1, authority, always},
       {":method", 2, method, always},
@@ -70,7 +70,7 @@ constexpr std::array<KnownName, known_name_count> make_names() noexcept {
   }};
 }
 
-constexpr std::array<std::uint8_t, 256> make_slots() noexcept {
+consteval std::array<std::uint8_t, 256> make_slots() noexcept {
   std::array<std::uint8_t, 256> slots{};
   const auto names = make_names();
   for (std::size_t i = 0; i < names.size(); ++i)
@@ -78,7 +78,7 @@ constexpr std::array<std::uint8_t, 256> make_slots() noexcept {
   return slots;
 }
 
-constexpr bool have_slots_of_their_own() noexcept {
+consteval bool have_slots_of_their_own() noexcept {
   const auto names = make_names();
   const auto slots = make_slots();
   for (std::size_t i = 0; i < names.size(); ++i) {
@@ -88,7 +88,7 @@ constexpr bool have_slots_of_their_own() noexcept {
 }
 static_assert(have_slots_of_their_own(), "another factor is needed in slot_of_hash()");
 
-constexpr StaticEntry entry(std::string_view text, std::size_t name_size) noexcept {
+consteval StaticEntry entry(std::string_view text, std::size_t name_size) noexcept {
   StaticEntry made{.text = text, .name_size = static_cast<std::uint8_t>(name_size)};
   const std::string_view name = text.substr(0, name_size);
   made.hash = hash_of_name(name);
@@ -98,7 +98,7 @@ constexpr StaticEntry entry(std::string_view text, std::size_t name_size) noexce
   return made;
 }
 
-constexpr std::array<StaticEntry, static_entry_count> make_static_table() noexcept {
+consteval std::array<StaticEntry, static_entry_count> make_static_table() noexcept {
   return {{
       entry(":authority", 10),
       entry(":methodGET", 7),

@@ -97,7 +97,7 @@ constexpr std::array rules = {
          "The body is shorter than its Content-Length"},
 };
 
-constexpr bool are_in_order() noexcept {
+consteval bool are_in_order() noexcept {
   for (std::size_t i = 0; i < rules.size(); ++i) {
     if (static_cast<std::size_t>(rules[i].violation) != i) return false;
   }
