@@ -1,5 +1,5 @@
 // Measures the parts of the WebSocket codec in one thread: processor time, or instructions under
-// callgrind. Usage: websocket_codec_speed PART SIZE [MEGABYTES]
+// callgrind.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -9,12 +9,14 @@
 #include <ctime>
 #include <functional>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "http/websocket/deflate.h"
 #include "http_message/ws/frame_parser.h"
 #include "http_message/ws/frame_writer.h"
 #include "http_message/ws/masking.h"
@@ -25,6 +27,8 @@ namespace {
 
 using namespace tambour;
 using namespace tambour::http::ws;
+using http::websocket::Deflater;
+using http::websocket::DeflateSettings;
 
 constexpr FrameLimits no_limits{UINT64_MAX, UINT64_MAX, UINT32_MAX, UINT32_MAX};
 constexpr MaskKey key{std::byte{1}, std::byte{2}, std::byte{3}, std::byte{4}};
@@ -45,8 +49,18 @@ std::string text_of(std::string_view character, std::size_t size) {
   return text;
 }
 
+std::string chat() {
+  std::string text;
+  for (int i = 0; text.size() < 100000; ++i)
+    text += "{\"id\":" + std::to_string(i * 7919 % 100000) + ",\"user\":\"user" +
+            std::to_string(i % 97) + "\",\"text\":\"message number " + std::to_string(i) +
+            " of the chat\"},";
+  return text;
+}
+
 /// One call processes about `size` bytes.
-std::function<void()> part_named(const std::string& name, std::size_t size) {
+std::function<void()> part_named(const std::string& name, std::size_t size,
+                                 DeflateSettings settings) {
   const bool is_portable = name.starts_with("portable-");
   const std::map<std::string, std::string> characters = {
       {"ascii", "a"}, {"cyrillic", "\xD0\xB6"}, {"han", "\xE4\xB8\xAD"}};
@@ -96,6 +110,16 @@ std::function<void()> part_named(const std::string& name, std::size_t size) {
       keep(frames);
     };
   }
+  if (name == "deflate-context" || name == "deflate-alone") {
+    settings.has_context_takeover = name == "deflate-context";
+    return [deflater = std::make_shared<Deflater>(settings), text = chat(), size,
+            at = std::size_t{0}]() mutable {
+      at = (at + size * 3 / 2) % (text.size() - size);
+      Buffer frames;
+      deflater->compress(Buffer(std::string_view(text).substr(at, size)), true, frames);
+      keep(frames);
+    };
+  }
   if (name == "buffer") return [text = std::string(size, 'x')] { keep(Buffer(text)); };
   return nullptr;
 }
@@ -106,12 +130,19 @@ int main(int argc, char** argv) {
   const std::string name = argc > 2 ? argv[1] : "";
   const std::size_t size = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 0;
   const std::size_t megabytes = argc > 3 ? std::strtoull(argv[3], nullptr, 10) : 20;
-  const auto part = size > 0 ? part_named(name, size) : nullptr;
+  const auto number = [&](int index, int otherwise) {
+    return argc > index ? std::atoi(argv[index]) : otherwise;
+  };
+  const DeflateSettings settings{
+      .window_bits = number(4, 12), .level = number(6, 1), .memory_level = number(5, 5)};
+  const auto part = size > 0 ? part_named(name, size, settings) : nullptr;
   if (!part) {
-    std::fprintf(stderr,
-                 "usage: websocket_codec_speed PART SIZE [MEGABYTES]\n"
-                 "parts: copy mask mask-words ascii cyrillic han portable-ascii portable-cyrillic "
-                 "portable-han parse-text parse-binary write-server write-client buffer\n");
+    std::fprintf(
+        stderr,
+        "usage: websocket_codec_speed PART SIZE [MEGABYTES [WINDOW_BITS MEMORY_LEVEL LEVEL]]\n"
+        "parts: copy mask mask-words ascii cyrillic han portable-ascii portable-cyrillic "
+        "portable-han parse-text parse-binary write-server write-client deflate-context "
+        "deflate-alone buffer\n");
     return 2;
   }
   const std::size_t calls = 1 + megabytes * 1000000 / size;
