@@ -7,7 +7,7 @@
 
 #include <tambour/tambour.h>
 
-#include "events/settable_clock.h"
+#include "support/settable_clock.h"
 
 namespace tambour::wall_clock_set_test {
 namespace {

@@ -9,7 +9,7 @@
 
 #include <tambour/tambour.h>
 
-#include "events/settable_clock.h"
+#include "support/settable_clock.h"
 #include "support/process.h"
 #include "support/random.h"
 
