@@ -76,7 +76,7 @@ char* write_name(char* to, std::string_view name) noexcept {
 }
 
 bool are_equal_names(std::string_view a, std::string_view b) noexcept {
-  return a == b || equal_ignoring_case(a, b);
+  return are_equal(a, b) || equal_ignoring_case(a, b);
 }
 
 }  // namespace
@@ -112,7 +112,7 @@ HpackEncoder::Match HpackEncoder::find(std::string_view name, std::uint32_t hash
     match.name_index = known->static_index;
     for (std::uint32_t i = known->static_index;
          i <= static_entry_count && static_table[i - 1].hash == hash; ++i) {
-      if (static_table[i - 1].value() == value) return {.index = i};
+      if (are_equal(static_table[i - 1].value(), value)) return {.index = i};
     }
   }
   std::uint32_t serial = newest_[hash % bucket_count];
@@ -124,7 +124,7 @@ HpackEncoder::Match HpackEncoder::find(std::string_view name, std::uint32_t hash
       const std::string_view text = table_.text(entry);
       if (are_equal_names(text.substr(0, name.size()), name)) {
         const std::uint32_t index = static_entry_count + 1 + age;
-        if (text.substr(name.size()) == value) return {.index = index};
+        if (are_equal(text.substr(name.size()), value)) return {.index = index};
         if (match.name_index == 0) match.name_index = index;
       }
     }

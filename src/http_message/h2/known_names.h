@@ -5,12 +5,39 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string_view>
 
 #include "http_message/characters.h"
 #include "http_message/field_hash.h"
 
 namespace tambour::http::h2 {
+
+/// The same as a == b, without a function call for short texts.
+[[nodiscard]] inline bool are_equal(std::string_view a, std::string_view b) noexcept {
+  constexpr std::size_t short_max = 32;
+  const auto differ = [&]<class Word>(std::size_t at, Word of_a) {
+    Word of_b = 0;
+    std::memcpy(&of_a, a.data() + at, sizeof of_a);
+    std::memcpy(&of_b, b.data() + at, sizeof of_b);
+    return of_a != of_b;
+  };
+  const std::size_t size = a.size();
+  if (size != b.size()) return false;
+  if (size > short_max) return a == b;
+  if (size >= 8) {
+    // The last word overlaps the one before.
+    for (std::size_t at = 0; at < size - 8; at += 8) {
+      if (differ(at, std::uint64_t{})) return false;
+    }
+    return !differ(size - 8, std::uint64_t{});
+  }
+  if (size >= 4) return !differ(0, std::uint32_t{}) && !differ(size - 4, std::uint32_t{});
+  for (std::size_t at = 0; at < size; ++at) {
+    if (a[at] != b[at]) return false;
+  }
+  return true;
+}
 
 /// What a name means for a message.
 enum class NameKind : std::uint8_t {
@@ -71,7 +98,7 @@ extern const std::array<std::uint8_t, 256> known_name_slots;
 [[nodiscard]] inline const KnownName* find_known_name(std::string_view name,
                                                       std::uint32_t hash) noexcept {
   const KnownName& found = known_names[known_name_slots[slot_of_hash(hash)]];
-  if (found.name == name) return &found;
+  if (are_equal(found.name, name)) return &found;
   return equal_ignoring_case(found.name, name) ? &found : nullptr;
 }
 
