@@ -12,13 +12,19 @@ namespace {
 constexpr std::size_t priority_size = 5;
 constexpr std::size_t ping_size = 8;
 
-std::uint32_t read_16(const char* at) noexcept {
-  return static_cast<std::uint32_t>(static_cast<unsigned char>(at[0])) << 8 |
-         static_cast<unsigned char>(at[1]);
+std::uint32_t read_8(std::string_view text, std::size_t at) noexcept {
+  return static_cast<unsigned char>(text[at]);
 }
-std::uint32_t read_32(const char* at) noexcept { return read_16(at) << 16 | read_16(at + 2); }
+std::uint32_t read_16(std::string_view text, std::size_t at) noexcept {
+  return read_8(text, at) << 8 | read_8(text, at + 1);
+}
+std::uint32_t read_32(std::string_view text, std::size_t at) noexcept {
+  return read_16(text, at) << 16 | read_16(text, at + 2);
+}
 /// Without the reserved bit.
-std::uint32_t read_31(const char* at) noexcept { return read_32(at) & stream_id_max; }
+std::uint32_t read_31(std::string_view text, std::size_t at) noexcept {
+  return read_32(text, at) & stream_id_max;
+}
 
 std::string_view text_of(std::span<const std::byte> bytes) noexcept {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -68,7 +74,7 @@ std::expected<void, Violation> check_setting(Setting setting, bool is_from_serve
 }  // namespace
 
 Setting SettingsOf::Iterator::operator*() const noexcept {
-  return {.id = static_cast<SettingId>(read_16(at_)), .value = read_32(at_ + 2)};
+  return {.id = static_cast<SettingId>(read_16(rest_, 0)), .value = read_32(rest_, 2)};
 }
 
 std::expected<bool, Violation> FrameParser::next(Buffer& input, Frame& frame) {
@@ -114,11 +120,11 @@ FrameParser::Parsed FrameParser::parse(Buffer& input, Frame& frame) {
 
 FrameParser::Parsed FrameParser::parse_head(Buffer& input) {
   if (input.size() < frame_head_size) return false;
-  const char* const at = peek(input, frame_head_size).data();
-  const Head head = {.size = read_32(at) >> 8,
-                     .type = static_cast<std::uint8_t>(at[3]),
-                     .flags = static_cast<std::uint8_t>(at[4]),
-                     .stream_id = read_31(at + 5)};
+  const std::string_view text = peek(input, frame_head_size);
+  const Head head = {.size = read_32(text, 0) >> 8,
+                     .type = static_cast<std::uint8_t>(text[3]),
+                     .flags = static_cast<std::uint8_t>(text[4]),
+                     .stream_id = read_31(text, 5)};
   if (auto checked = check_head(head); !checked) return std::unexpected(checked.error());
   head_ = head;
   is_in_payload_ = true;
@@ -279,7 +285,7 @@ FrameParser::Parsed FrameParser::parse_payload(std::string_view payload, Frame& 
       return true;
     case FrameType::rst_stream:
       frame.kind = FrameKind::rst_stream;
-      frame.error = static_cast<ErrorCode>(read_32(payload.data()));
+      frame.error = static_cast<ErrorCode>(read_32(payload, 0));
       return true;
     case FrameType::settings: {
       const Parsed parsed = parse_settings(payload, frame);
@@ -361,8 +367,8 @@ FrameParser::Parsed FrameParser::parse_settings(std::string_view payload,
 FrameParser::Parsed FrameParser::parse_goaway(std::string_view payload,
                                               Frame& frame) const noexcept {
   frame.kind = FrameKind::goaway;
-  frame.value = read_31(payload.data());
-  frame.error = static_cast<ErrorCode>(read_32(payload.data() + 4));
+  frame.value = read_31(payload, 0);
+  frame.error = static_cast<ErrorCode>(read_32(payload, 4));
   frame.text = payload.substr(8);
   return true;
 }
@@ -370,7 +376,7 @@ FrameParser::Parsed FrameParser::parse_goaway(std::string_view payload,
 FrameParser::Parsed FrameParser::parse_window_update(std::string_view payload,
                                                      Frame& frame) const noexcept {
   frame.kind = FrameKind::window_update;
-  frame.value = read_31(payload.data());
+  frame.value = read_31(payload, 0);
   if (frame.value > 0) return true;
   if (head_.stream_id == 0) return std::unexpected(Violation::zero_window_increment);
   return error_of_stream(frame, Violation::zero_window_increment);
@@ -379,7 +385,7 @@ FrameParser::Parsed FrameParser::parse_window_update(std::string_view payload,
 FrameParser::Parsed FrameParser::parse_priority_update(std::string_view payload,
                                                        Frame& frame) const noexcept {
   frame.kind = FrameKind::priority_update;
-  frame.value = read_31(payload.data());
+  frame.value = read_31(payload, 0);
   if (frame.value == 0) return std::unexpected(Violation::bad_prioritized_stream);
   frame.text = payload.substr(4);
   return true;

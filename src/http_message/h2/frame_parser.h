@@ -153,23 +153,23 @@ class SettingsOf {
  public:
   class Iterator {
    public:
-    explicit Iterator(const char* at) noexcept : at_(at) {}
+    explicit Iterator(std::string_view rest) noexcept : rest_(rest) {}
     [[nodiscard]] Setting operator*() const noexcept;
     Iterator& operator++() noexcept {
-      at_ += setting_size;
+      rest_.remove_prefix(setting_size);
       return *this;
     }
-    bool operator==(const Iterator&) const = default;
+    bool operator==(const Iterator& other) const noexcept {
+      return rest_.size() == other.rest_.size();
+    }
 
    private:
-    const char* at_;
+    std::string_view rest_;
   };
 
   explicit SettingsOf(std::string_view payload) noexcept : payload_(payload) {}
-  [[nodiscard]] Iterator begin() const noexcept { return Iterator(payload_.data()); }
-  [[nodiscard]] Iterator end() const noexcept {
-    return Iterator(payload_.data() + payload_.size());
-  }
+  [[nodiscard]] Iterator begin() const noexcept { return Iterator(payload_); }
+  [[nodiscard]] Iterator end() const noexcept { return Iterator({}); }
   [[nodiscard]] std::size_t size() const noexcept { return payload_.size() / setting_size; }
 
  private:
