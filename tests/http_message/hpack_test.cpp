@@ -99,6 +99,7 @@ TEST(Hpack, decodes_each_representation_of_a_literal) {
             (FieldList{{"password", "secret"}}));
   EXPECT_EQ(decoder.table().count(), 0U);
   EXPECT_EQ(decode(decoder, ""), FieldList());
+  EXPECT_EQ(decode(decoder, from_hex("40 00 00 be")), (FieldList{{"", ""}, {"", ""}}));
 }
 
 TEST(Hpack, rejects_malformed_blocks) {

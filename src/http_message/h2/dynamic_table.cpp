@@ -36,11 +36,11 @@ bool DynamicTable::add(std::string_view name, std::string_view value, std::uint3
   const auto text_bytes = static_cast<std::uint32_t>(size) - entry_overhead;
   evict_until(size_max_ - static_cast<std::uint32_t>(size));
   if (count_ == entry_capacity_ && !grow_entries()) return false;
-  if (text_capacity_ - (text_end_ - text_begin_) < text_bytes && !make_room(text_bytes))
-    return false;
+  // There is an area even if all texts are empty, so that text() is never null.
+  const std::uint32_t left = text_capacity_ - (text_end_ - text_begin_);
+  if ((!text_ || left < text_bytes) && !make_room(text_bytes)) return false;
   char* const to = text_.get() + (text_end_ - text_begin_);
-  std::memcpy(to, name.data(), name.size());
-  std::memcpy(to + name.size(), value.data(), value.size());
+  std::ranges::copy(value, std::ranges::copy(name, to).out);
   ++serial_;
   entries_[serial_ & (entry_capacity_ - 1)] = {
       .at = text_end_,
@@ -73,7 +73,8 @@ bool DynamicTable::make_room(std::uint32_t size) noexcept {
   // A quarter of the area is free after the texts have moved, unless it is as large as allowed.
   const std::uint32_t needed = used + size;
   const std::uint32_t capacity_max = size_max_ + size_max_ / 4;
-  if (needed > text_capacity_ - text_capacity_ / 4 && text_capacity_ < capacity_max) {
+  const bool is_nearly_full = needed > text_capacity_ - text_capacity_ / 4;
+  if (!text_ || (is_nearly_full && text_capacity_ < capacity_max)) {
     const std::uint32_t capacity =
         std::min(capacity_max, std::max({first_capacity, 2 * text_capacity_, needed + needed / 2}));
     std::unique_ptr<char[]> text(new (std::nothrow) char[capacity]);
