@@ -49,18 +49,20 @@ void FrameWriter::append_message(Buffer& to, Buffer payload, const MessageOption
 
 void FrameWriter::append_part(Buffer& to, Buffer payload, bool is_last,
                               const MessageOptions& options) {
-  for (bool is_done = false; !is_done;) {
-    const bool is_whole =
-        options.fragment_bytes_max == 0 || payload.size() <= options.fragment_bytes_max;
-    Buffer fragment = is_whole ? std::move(payload) : payload.take(options.fragment_bytes_max);
-    FrameHeader header{.opcode = is_within_message_ ? Opcode::continuation : options.opcode,
-                       .is_final = is_whole && is_last,
-                       .is_compressed = !is_within_message_ && options.is_compressed,
-                       .payload_bytes = fragment.size()};
-    append_frame(to, header, std::move(fragment));
-    is_within_message_ = !header.is_final;
-    is_done = is_whole;
-  }
+  const std::size_t bytes_max = options.fragment_bytes_max;
+  while (bytes_max > 0 && payload.size() > bytes_max)
+    append_fragment(to, payload.take(bytes_max), false, options);
+  append_fragment(to, std::move(payload), is_last, options);
+}
+
+void FrameWriter::append_fragment(Buffer& to, Buffer payload, bool is_last,
+                                  const MessageOptions& options) {
+  const FrameHeader header{.opcode = is_within_message_ ? Opcode::continuation : options.opcode,
+                           .is_final = is_last,
+                           .is_compressed = !is_within_message_ && options.is_compressed,
+                           .payload_bytes = payload.size()};
+  append_frame(to, header, std::move(payload));
+  is_within_message_ = !is_last;
 }
 
 void FrameWriter::append_frame(Buffer& to, FrameHeader header, Buffer payload) {

@@ -62,6 +62,7 @@ class FrameWriter {
   Result<> append_close(Buffer& to, CloseCode code, std::string_view reason = {});
 
  private:
+  void append_fragment(Buffer& to, Buffer payload, bool is_last, const MessageOptions& options);
   void append_frame(Buffer& to, FrameHeader header, Buffer payload);
   Result<> append_control(Buffer& to, Opcode opcode, std::string_view payload);
 
