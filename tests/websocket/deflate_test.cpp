@@ -238,6 +238,26 @@ TEST(Deflate, bombs_end_at_the_limits) {
   EXPECT_TRUE(decompressed(inflater, bomb));
 }
 
+TEST(Deflate, the_ratio_is_that_of_decompressed_to_received_bytes) {
+  Deflater deflater({.window_bits = 15});
+  const std::string message(4 << 20, '\0');
+  const std::string coded = compressed(deflater, message);
+  const auto ratio = static_cast<std::uint32_t>(message.size() / coded.size());
+  bytes_before_error(coded, {.message_bytes_max = UINT64_MAX, .ratio_max = ratio * 9 / 10});
+  Inflater inflater({}, {.message_bytes_max = UINT64_MAX, .ratio_max = ratio * 11 / 10});
+  EXPECT_TRUE(decompressed(inflater, coded));
+}
+
+/// zlib forgets that it is between two blocks if it is called without input.
+TEST(Deflate, a_message_may_end_in_a_call_that_adds_nothing) {
+  for (std::size_t bytes_max = 1; bytes_max < 7; ++bytes_max) {
+    Inflater inflater({});
+    // The last four bytes of the block are those that senders remove.
+    EXPECT_EQ(decompressed(inflater, "\0\x05\0\xFA\xFFx"s, SIZE_MAX, bytes_max), "x\0\0\xFF\xFF"s)
+        << bytes_max;
+  }
+}
+
 TEST(Deflate, a_limit_counts_each_message_alone) {
   Deflater deflater({});
   Inflater inflater({}, {.message_bytes_max = 1000});

@@ -301,6 +301,20 @@ TEST(FrameParser, gives_at_most_the_bytes_that_the_caller_wants) {
   EXPECT_EQ(payload, "abcdefgh");
 }
 
+TEST(FrameParser, reports_data_before_the_control_frame_that_follows) {
+  const FrameLimits limits;
+  http::ws::FrameParser parser(Role::client, limits);
+  Buffer input(frames_for(Role::client, {{first_text, "a"}, {ping, "p"}, {last, "b"}}));
+  Buffer payload;
+  using Event = http::ws::FrameParser::Event;
+  EXPECT_EQ(parser.parse(input, payload), Event::data);
+  EXPECT_EQ(payload, "a");
+  EXPECT_EQ(parser.parse(input, payload), Event::ping);
+  EXPECT_EQ(payload, "a");
+  EXPECT_EQ(parser.parse(input, payload), Event::message_end);
+  EXPECT_EQ(payload, "ab");
+}
+
 TEST(FrameParser, an_error_is_final) {
   const FrameLimits limits;
   http::ws::FrameParser parser(Role::client, limits);

@@ -14,7 +14,7 @@
 #include <tambour/buffer.h>
 #include <tambour/result.h>
 
-struct z_stream_s;
+struct z_stream_s;  // NOLINT: the name is that of zlib.
 
 namespace tambour::http::websocket {
 

@@ -167,9 +167,10 @@ bool is_valid_with_avx2(const std::uint8_t*, std::size_t) noexcept { return fals
 
 #endif
 
-/// The index of the last character of valid bytes if it may be cut; `size` if it is ASCII.
+/// The index of the last character of valid bytes if it may be cut; else `size`. At most three
+/// bytes of a cut character are there.
 std::size_t last_character(const std::uint8_t* bytes, std::size_t size) noexcept {
-  for (std::size_t at = size; at > 0 && at + 4 > size; --at) {
+  for (std::size_t at = size; at > 0 && at + 3 > size; --at) {
     const std::uint8_t byte = bytes[at - 1];
     if (!is_continuation(byte)) return byte < 0x80 ? size : at - 1;
   }
