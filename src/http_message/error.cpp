@@ -125,6 +125,7 @@ Status status_for(const Error& error) noexcept {
     case HttpError::unsupported_transfer_encoding:
       return Status::not_implemented;
     case HttpError::version_not_supported:
+    case HttpError::http_2_preface:
       return Status::http_version_not_supported;
     case HttpError::start_line_too_long:
       return Status::uri_too_long;

@@ -33,13 +33,13 @@ struct Opened {
 };
 
 /// A precompressed variant of a file.
-struct Coding {
+struct CodedFile {
   std::string_view name;
   std::string_view suffix;
 };
-constexpr std::array<Coding, 3> codings = {{{.name = "br", .suffix = ".br"},
-                                            {.name = "zstd", .suffix = ".zst"},
-                                            {.name = "gzip", .suffix = ".gz"}}};
+constexpr std::array<CodedFile, 3> codings = {{{.name = "br", .suffix = ".br"},
+                                               {.name = "zstd", .suffix = ".zst"},
+                                               {.name = "gzip", .suffix = ".gz"}}};
 
 /// Replaces what the fields say about the file.
 void fail_with(Response& response, Status status) {
@@ -93,12 +93,12 @@ Task<Result<Opened>> open_file(EventLoop& loop, std::string path) {
 Task<Result<Opened>> open_best(Request& request, EventLoop& loop, std::string path,
                                bool precompressed) {
   if (precompressed) {
-    for (const Coding& each : codings) {
+    for (const CodedFile& variant : codings) {
       // "*" does not count: a client that accepts every coding also accepts the file itself.
-      if (coding::quality_of(request.fields(), each.name, false) == 0) continue;
-      Result<Opened> opened = co_await open_file(loop, path + std::string(each.suffix));
+      if (coding::quality_of(request.fields(), variant.name, false) == 0) continue;
+      Result<Opened> opened = co_await open_file(loop, path + std::string(variant.suffix));
       if (!opened || !S_ISREG(opened->status.st_mode)) continue;
-      opened->coding = each.name;
+      opened->coding = variant.name;
       co_return opened;
     }
   }
