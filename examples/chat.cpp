@@ -41,10 +41,10 @@ class Chat {
   }
 
   /// Sends a line to all clients except the one it comes from.
-  void broadcast(Connection& from, std::string_view what) {
+  void broadcast(Connection& from, std::string_view text) {
     Buffer line(std::any_cast<std::string&>(from.context()) + ": ");
     // A line that contains a carriage return cannot be appended; it is dropped.
-    if (append_line(line, what)) clients_.send_except(from, std::move(line));
+    if (append_line(line, text)) clients_.send_except(from, std::move(line));
   }
 
   ConnectionGroup clients_;

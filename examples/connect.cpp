@@ -59,16 +59,16 @@ int main(int argc, char** argv) {
   if (!server || !local_server) return 1;
   server->serve(echo<TcpStream>);
   local_server->serve(echo<UnixStream>);
-  spawn(loop, [](TcpServer& own, UnixServer& local, int& result) -> Task<> {
-    const std::uint16_t port = own.endpoint().port();
+  spawn(loop, [](TcpServer& own_server, UnixServer& local, int& result) -> Task<> {
+    const std::uint16_t port = own_server.endpoint().port();
     // Named first: GCC 12 takes no braces inside co_await.
-    const std::vector<Endpoint> both{Endpoint::loopback_v6(port), own.endpoint()};
+    const std::vector<Endpoint> both{Endpoint::loopback_v6(port), own_server.endpoint()};
     co_await ask(both, "hello", result);
     int local_result = 1;
     const std::string local_name = local.endpoint().to_string();
     co_await ask(local_name, "hello", local_result);
     result |= local_result;
-    co_await own.shut_down(std::chrono::seconds(1));
+    co_await own_server.shut_down(std::chrono::seconds(1));
     co_await local.shut_down(std::chrono::seconds(1));
   }(*server, *local_server, status));
   loop.run();

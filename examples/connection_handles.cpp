@@ -26,7 +26,7 @@ class Subscribers {
   }
   void publish(std::string_view message) {
     const std::lock_guard lock(mutex_);
-    for (const ConnectionHandle& each : handles_) each.send(message);
+    for (const ConnectionHandle& handle : handles_) handle.send(message);
   }
 
  private:
@@ -65,9 +65,9 @@ int main() {
       }
     });
   }
-  spawn(loop, [](TcpServer& own) -> Task<> {
-    co_await when_all(subscribe(own.endpoint(), 10), subscribe(own.endpoint(), 20));
-    co_await own.shut_down(1s);
+  spawn(loop, [](TcpServer& local) -> Task<> {
+    co_await when_all(subscribe(local.endpoint(), 10), subscribe(local.endpoint(), 20));
+    co_await local.shut_down(1s);
   }(*server));
   loop.run();
 }

@@ -11,19 +11,19 @@
 
 using namespace tambour;
 
-DnsRcode code_of(const Error& error) {
-  if (error == DnsError::no_such_name) return DnsRcode::no_such_name;
-  if (error == DnsError::no_data) return DnsRcode::no_error;
-  return error == DnsError::refused ? DnsRcode::refused : DnsRcode::server_failure;
+dns::Rcode code_of(const Error& error) {
+  if (error == dns::ErrorCode::no_such_name) return dns::Rcode::no_such_name;
+  if (error == dns::ErrorCode::no_data) return dns::Rcode::no_error;
+  return error == dns::ErrorCode::refused ? dns::Rcode::refused : dns::Rcode::server_failure;
 }
 
-Task<> forward(DnsResolver& resolver, const DnsRequest& request, DnsMessage& response) {
+Task<> forward(dns::Resolver& resolver, const dns::Request& request, dns::Message& response) {
   response.recursion_available = true;
-  const DnsQuestion& question = request.question();
-  if (question.name == *DnsName::parse("localhost")) {
+  const dns::Question& question = request.question();
+  if (question.name == *dns::Name::parse("localhost")) {
     // RFC 6761: such names are not asked for in the DNS.
-    if (question.type != DnsType::a) co_return;
-    response.answers.push_back({.name = question.name, .ttl = 60, .data = DnsA{{127, 0, 0, 1}}});
+    if (question.type != dns::Type::a) co_return;
+    response.answers.push_back({.name = question.name, .ttl = 60, .data = dns::A{{127, 0, 0, 1}}});
     co_return;
   }
   const auto found = co_await resolver.query(question.name, question.type);
@@ -36,25 +36,26 @@ Task<> forward(DnsResolver& resolver, const DnsRequest& request, DnsMessage& res
 
 int main(int argc, char** argv) {
   EventLoop loop;
-  DnsResolver& resolver = DnsResolver::of(loop);
+  dns::Resolver& resolver = dns::Resolver::of(loop);
   const Endpoint at =
       argc > 1 ? or_throw(Endpoint::parse(argv[1]), argv[1]) : Endpoint::loopback_v4(0);
-  auto handler = [&resolver](const DnsRequest& request, DnsMessage& response) {
+  auto handler = [&resolver](const dns::Request& request, dns::Message& response) {
     return forward(resolver, request, response);
   };
-  DnsServer server = or_throw(DnsServer::listen(loop, at, handler), "listen on " + at.to_string());
+  dns::Server server =
+      or_throw(dns::Server::listen(loop, at, handler), "listen on " + at.to_string());
   std::printf("listening on %s\n", server.endpoint().to_string().c_str());
   if (argc > 1) {
     loop.run();
     return 0;
   }
   int status = 1;
-  DnsResolver client(loop, {.servers = {server.endpoint()}});
-  spawn(loop, [](EventLoop& on, DnsResolver& from, int& outcome) -> Task<> {
-    const auto found = co_await from.query("localhost", DnsType::a);
+  dns::Resolver client(loop, {.servers = {server.endpoint()}});
+  spawn(loop, [](EventLoop& place, dns::Resolver& from, int& outcome) -> Task<> {
+    const auto found = co_await from.query("localhost", dns::Type::a);
     if (found) std::printf("%s\n", found->answers[0].to_string().c_str());
     outcome = found ? 0 : 1;
-    on.stop();
+    place.stop();
   }(loop, client, status));
   loop.run();
   return status;

@@ -10,28 +10,28 @@
 
 using namespace tambour;
 
-Task<> print_addresses(DnsResolver& resolver, std::string host, int& status) {
+Task<> print_addresses(dns::Resolver& resolver, std::string host, int& status) {
   const auto found = co_await resolver.resolve(host, 0);
   if (!found) {
     std::fprintf(stderr, "%s: %s\n", host.c_str(), found.error().message().c_str());
     co_return;
   }
-  for (const Endpoint& each : *found) std::printf("%s\n", each.address().c_str());
+  for (const Endpoint& endpoint : *found) std::printf("%s\n", endpoint.address().c_str());
   status = 0;
 }
 
 int main(int argc, char** argv) try {
-  TlsClientOptions tls;
-  tls.on_failure = [](const TlsFailure& failure) {
+  tls::ClientOptions tls;
+  tls.on_failure = [](const tls::Failure& failure) {
     std::fprintf(stderr, "%s\n", failure.message.c_str());
   };
   const std::string server = argc > 3 ? argv[1] : "192.0.2.1";
   const std::string name = argc > 3 ? argv[2] : "dns.example.org";
-  DnsResolverOptions options;
-  options.servers = {or_throw(Endpoint::parse(server, dns_over_tls_port), server)};
-  options.transport = dns_over_tls(or_throw(TlsClientContext::create(tls)), name);
+  dns::ResolverOptions options;
+  options.servers = {or_throw(Endpoint::parse(server, dns::over_tls_port), server)};
+  options.transport = dns::over_tls(or_throw(tls::ClientContext::create(tls)), name);
   EventLoop loop;
-  DnsResolver resolver(loop, options);
+  dns::Resolver resolver(loop, options);
   int status = 1;
   spawn(loop, print_addresses(resolver, argc > 3 ? argv[3] : "localhost", status));
   loop.run();

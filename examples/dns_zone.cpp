@@ -15,23 +15,23 @@
 
 using namespace tambour;
 
-using Zone = std::multimap<DnsName, DnsRecord>;
+using Zone = std::multimap<dns::Name, dns::Record>;
 
-DnsName name_of(const std::string& text) { return or_throw(DnsName::parse(text), text); }
+dns::Name name_of(const std::string& text) { return or_throw(dns::Name::parse(text), text); }
 
-DnsData parse_data(DnsType type, std::istream& in) {
+dns::Data parse_data(dns::Type type, std::istream& in) {
   std::string word;
-  if (type == DnsType::mx) {
-    DnsMx mx;
+  if (type == dns::Type::mx) {
+    dns::Mx mx;
     in >> mx.preference >> word;
     mx.exchange = name_of(word);
     return mx;
   }
   in >> std::ws;
   std::getline(in, word);
-  if (type == DnsType::cname) return DnsCname{name_of(word)};
-  if (type == DnsType::txt) return DnsTxt{{word}};
-  DnsA a;
+  if (type == dns::Type::cname) return dns::Cname{name_of(word)};
+  if (type == dns::Type::txt) return dns::Txt{{word}};
+  dns::A a;
   unsigned bytes[4]{};
   std::sscanf(word.c_str(), "%u.%u.%u.%u", &bytes[0], &bytes[1], &bytes[2], &bytes[3]);
   for (std::size_t i = 0; i < 4; ++i) a.address[i] = static_cast<std::uint8_t>(bytes[i]);
@@ -44,25 +44,25 @@ Zone parse_zone(std::istream& file) {
     std::istringstream in(line);
     std::string name;
     std::string type;
-    DnsRecord record;
+    dns::Record record;
     if (!(in >> name >> record.ttl >> type) || name.starts_with(';')) continue;
     record.name = name_of(name);
-    record.type = or_throw(parse_dns_type(type), type);
+    record.type = or_throw(dns::parse_type(type), type);
     record.data = parse_data(record.type, in);
     zone.emplace(record.name, record);
   }
   return zone;
 }
 
-void answer(const Zone& zone, const DnsRequest& request, DnsMessage& response) {
-  const DnsQuestion& question = request.question();
+void answer(const Zone& zone, const dns::Request& request, dns::Message& response) {
+  const dns::Question& question = request.question();
   response.authoritative = true;
   const auto [begin, end] = zone.equal_range(question.name);
-  if (begin == end) response.rcode = DnsRcode::no_such_name;
-  for (auto each = begin; each != end; ++each) {
-    const DnsType type = each->second.type;
-    if (type == question.type || type == DnsType::cname || question.type == DnsType::any)
-      response.answers.push_back(each->second);
+  if (begin == end) response.rcode = dns::Rcode::no_such_name;
+  for (auto entry = begin; entry != end; ++entry) {
+    const dns::Type type = entry->second.type;
+    if (type == question.type || type == dns::Type::cname || question.type == dns::Type::any)
+      response.answers.push_back(entry->second);
   }
 }
 
@@ -73,19 +73,20 @@ int main(int argc, char** argv) {
   EventLoop loop;
   const Endpoint at =
       argc > 1 ? or_throw(Endpoint::parse(argv[1]), argv[1]) : Endpoint::loopback_v4(0);
-  auto handler = [&zone](const DnsRequest& request, DnsMessage& response) {
+  auto handler = [&zone](const dns::Request& request, dns::Message& response) {
     answer(zone, request, response);
   };
-  DnsServer server = or_throw(DnsServer::listen(loop, at, handler), "listen on " + at.to_string());
+  dns::Server server =
+      or_throw(dns::Server::listen(loop, at, handler), "listen on " + at.to_string());
   std::printf("%zu records on %s\n", zone.size(), server.endpoint().to_string().c_str());
   int status = argc > 1 ? 0 : 1;
-  DnsResolver client(loop, {.servers = {server.endpoint()}});
+  dns::Resolver client(loop, {.servers = {server.endpoint()}});
   if (argc == 1) {
-    spawn(loop, [](EventLoop& on, DnsResolver& from, int& outcome) -> Task<> {
-      const auto found = co_await from.query("test", DnsType::mx);
+    spawn(loop, [](EventLoop& place, dns::Resolver& from, int& outcome) -> Task<> {
+      const auto found = co_await from.query("test", dns::Type::mx);
       if (found) std::printf("%s\n", found->answers[0].to_string().c_str());
       outcome = found ? 0 : 1;
-      on.stop();
+      place.stop();
     }(loop, client, status));
   }
   loop.run();

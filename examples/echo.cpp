@@ -36,9 +36,9 @@ int main(int argc, char** argv) {
   if (!server) return std::fprintf(stderr, "%s\n", server.error().message().c_str()), 1;
   server->serve(echo);
   if (argc < 2) {
-    spawn(loop, [](TcpServer& own) -> Task<> {
-      co_await ask(own.endpoint(), "hello");
-      co_await own.shut_down(std::chrono::seconds(1));
+    spawn(loop, [](TcpServer& local) -> Task<> {
+      co_await ask(local.endpoint(), "hello");
+      co_await local.shut_down(std::chrono::seconds(1));
     }(*server));
   }
   loop.run();

@@ -52,11 +52,11 @@ int main(int argc, char** argv) {
   int answered = 0;
   constexpr int clients = 20;
   if (argc < 2) {
-    spawn(loop, [](EventLoop& own, TcpServerGroup& served, int& count) -> Task<> {
-      TaskScope asking(own);
+    spawn(loop, [](EventLoop& local, TcpServerGroup& served, int& count) -> Task<> {
+      TaskScope asking(local);
       for (int i = 0; i < clients; ++i) asking.spawn(ask(served.endpoint(), count));
       co_await asking.join();
-      co_await end(own, served);
+      co_await end(local, served);
     }(loop, *server, answered));
   }
   loop.run();

@@ -65,12 +65,12 @@ int main(int argc, char** argv) {
   server->serve([&folder](TcpStream peer) { return folder.serve(std::move(peer)); });
   if (argc > 1) return loop.run(), 0;
   int fetched = 0;
-  spawn(loop, [](TcpServer& own, std::string name, std::uintmax_t size, int& count) -> Task<> {
+  spawn(loop, [](TcpServer& local, std::string name, std::uintmax_t size, int& count) -> Task<> {
     const TaskContext& context = co_await this_task;
     TaskScope clients(*context.loop);
-    for (int i = 0; i < 10; ++i) clients.spawn(fetch(own.endpoint(), name, size, count));
+    for (int i = 0; i < 10; ++i) clients.spawn(fetch(local.endpoint(), name, size, count));
     co_await clients.join();
-    co_await own.shut_down(std::chrono::seconds(1));
+    co_await local.shut_down(std::chrono::seconds(1));
   }(*server, program.filename().string(), std::filesystem::file_size(program), fetched));
   loop.run();
   std::printf("%d of 10 have it\n", fetched);

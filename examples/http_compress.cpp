@@ -11,17 +11,17 @@ using namespace std::literals;
 
 /// Counts the visits in a cookie, which is no secret, and which the client may change.
 void greet(http::Request& request, http::Response& response) {
-  const auto before = http::cookie_named(request.fields(), "visits");
+  const auto before = http::cookie_named(request.headers(), "visits");
   const std::string visits = before ? std::string(*before) + "i" : "i";
   http::SetCookie cookie("visits", visits);
   cookie.max_age = 24h;
   cookie.secure = false;  // This example has no TLS.
   // A client can send anything: what is no value of a cookie is not sent back.
-  if (!http::add_cookie(response.fields(), cookie))
+  if (!http::add_cookie(response.headers(), cookie))
     return response.set_status(http::Status::bad_request);
   std::string page = "Visit " + visits + "\n";
   for (int line = 0; line < 200; ++line) page += "A line that is repeated on every page.\n";
-  or_throw(response.fields().set("Content-Type", "text/plain"));
+  or_throw(response.headers().set("Content-Type", "text/plain"));
   or_throw(response.send(page));
 }
 

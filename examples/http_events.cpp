@@ -20,7 +20,7 @@ const char* const page = R"(<!DOCTYPE html><title>Messages</title>
 <form onsubmit="fetch('/messages', {method: 'POST', body: text.value}); text.value = '';
                 return false"><input id="text" autofocus></form><ul id="list"></ul>
 <script>
-  new EventSource('/messages').onmessage = (event) => {
+  new EventProducer('/messages').onmessage = (event) => {
     list.appendChild(document.createElement('li')).textContent = event.data;
   };
 </script>
@@ -78,7 +78,7 @@ int main(int argc, char** argv) try {
   Board board(loop);
   http::Router router;
   router.get("/", [](http::Request&, http::Response& response) {
-    response.fields().set("Content-Type", "text/html; charset=utf-8");
+    response.headers().set("Content-Type", "text/html; charset=utf-8");
     response.send(page);
   });
   router.get("/messages",

@@ -19,7 +19,7 @@ using http::Request;
 using http::Response;
 
 void hello(Request& request, Response& response) {
-  response.fields().set("Content-Type", "text/plain; charset=utf-8");
+  response.headers().set("Content-Type", "text/plain; charset=utf-8");
   response.send("Hello, " + std::string(request.parameter("name")) + "\n");
 }
 

@@ -26,7 +26,7 @@ void copy_fields(const http::Fields& from, http::Fields& to) {
 Task<> pass_on(http::Request& request, http::Response& response, http::Client& client,
                const std::string& origin) {
   http::ClientRequest forwarded(request.method(), origin + request.head().target);
-  copy_fields(request.fields(), forwarded.fields);
+  copy_fields(request.headers(), forwarded.fields);
   if (const auto peer = request.connection().peer_endpoint())
     static_cast<void>(forwarded.fields.set("X-Forwarded-For", peer->address()));
   forwarded.forward(request.body());
@@ -36,7 +36,7 @@ Task<> pass_on(http::Request& request, http::Response& response, http::Client& c
     co_return;
   }
   response.set_status(answer->status());
-  copy_fields(answer->fields(), response.fields());
+  copy_fields(answer->headers(), response.headers());
   // If the body is cut, the connection to the client is reset.
   static_cast<void>(co_await response.forward(answer->body()));
 }

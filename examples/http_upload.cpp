@@ -82,7 +82,7 @@ int main(int argc, char** argv) try {
   EventLoop loop;
   http::Router router;
   router.get("/", [](http::Request&, http::Response& response) {
-    response.fields().set("Content-Type", "text/html; charset=utf-8");
+    response.headers().set("Content-Type", "text/html; charset=utf-8");
     response.send(page);
   });
   router.post("/", [&](http::Request& request, http::Response& response) {

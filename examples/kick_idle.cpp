@@ -48,12 +48,12 @@ int main(int argc, char** argv) {
   server->serve(echo_until_idle(idle, closed));
   bool is_well = true;
   if (argc < 2) {
-    spawn(loop, [](TcpServer& own, bool& well) -> Task<> {
-      const Endpoint where = own.endpoint();
+    spawn(loop, [](TcpServer& local, bool& well) -> Task<> {
+      const Endpoint where = local.endpoint();
       // The first client is active for longer than the idle timeout.
       const auto [talked, slept] = co_await when_all(visit(where, 30), visit(where, 0));
       well = talked && slept;
-      co_await own.shut_down(1s);
+      co_await local.shut_down(1s);
     }(*server, is_well));
   }
   loop.run();

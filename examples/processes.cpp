@@ -10,7 +10,7 @@ using namespace std::chrono_literals;
 
 /// Describes how a program ended.
 std::string describe(const Process& process, const ChildStatus& status) {
-  if (process.timed_out()) return "took too long";
+  if (process.has_timed_out()) return "took too long";
   const bool exited = status.event == ChildStatus::Event::exited;
   return (exited ? "exited with " : "ended by signal ") + std::to_string(status.code);
 }

@@ -45,15 +45,15 @@ int main() {
   client.emplace(
       loop, "127.0.0.1", server.port(),
       ConnectionCallbacks{.on_connection =
-                              [](Connection& own) {
+                              [](Connection& local) {
                                 std::printf("connected\n");
-                                own.send("line\n");
+                                local.send("line\n");
                               },
                           .on_message =
-                              [&](Connection& own, Buffer& bytes) {
+                              [&](Connection& connection, Buffer& bytes) {
                                 bytes.clear();
                                 if (++answers == 8) return loop.stop();
-                                own.send("line\n");
+                                connection.send("line\n");
                               },
                           .on_close = [](Connection&, Error) { std::printf("disconnected\n"); }},
       StreamClientOptions{

@@ -67,7 +67,7 @@ Task<> demonstrate(TcpServer& server, bool& refused) {
 }
 
 int main(int argc, char** argv) {
-  auto inherited = InheritedListeners::take_over();
+  auto inherited = InheritedListeners::from_environment();
   if (!inherited) return std::fprintf(stderr, "bad LISTEN_FDS\n"), 2;
   const bool demo = argc > 1 && std::string_view(argv[1]) == "--demo";
   const auto at = Endpoint::parse(argc > 1 && !demo ? argv[1] : "127.0.0.1:0");

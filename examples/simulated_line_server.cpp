@@ -1,6 +1,6 @@
 // A server that responds in capital letters, tested in a thousand simulations. With an
 // argument, it serves real clients on the socket that it inherits as descriptor 3
-// (systemd.socket(5)). It makes its system calls through `System`: the kernel, or a SimulatedHost
+// (systemd.socket(5)). It makes its system calls through `System`: the kernel, or a sim::Host
 // with the same interface.
 #include <sys/socket.h>
 #include <unistd.h>
@@ -59,16 +59,16 @@ struct LineServer {
   FdWatcher watcher{loop, listener, Events::read, [this](Events) { accept(); }};
 };
 
-void scenario(Simulation& simulation) {
-  SimulatedHost& near = simulation.add_host("near");
-  SimulatedHost& far = simulation.add_host("far");
+void scenario(sim::Simulation& simulation) {
+  sim::Host& near = simulation.add_host("near");
+  sim::Host& far = simulation.add_host("far");
   simulation.options().no_descriptors = 0;  // For brevity, this server does not handle EMFILE.
   const sockaddr_in at = near.endpoint(7000);
   const int listener = near.socket(AF_INET, SOCK_STREAM, 0);
   near.bind(listener, reinterpret_cast<const sockaddr*>(&at), sizeof at);
   near.listen(listener, 5);
   EventLoop near_loop(near.loop_options()), far_loop(far.loop_options());
-  LineServer<SimulatedHost> server{near_loop, near, listener};
+  LineServer<sim::Host> server{near_loop, near, listener};
   or_throw(server.watcher.start());
 
   const int fd = far.socket(AF_INET, SOCK_STREAM, 0);
@@ -87,11 +87,11 @@ void scenario(Simulation& simulation) {
     if (got == answer || lost || count == 0 || (count < 0 && errno != EAGAIN)) simulation.stop();
   });
   or_throw(watcher.start());
-  if (simulation.run(std::chrono::hours(1)) != SimulationEnd::stopped) simulation.fail("no answer");
+  if (simulation.run(std::chrono::hours(1)) != sim::End::stopped) simulation.fail("no answer");
 }
 
 int main(int argc, char**) {
-  const auto failure = simulate({.first = 1, .count = 1000}, &scenario);
+  const auto failure = sim::simulate({.first = 1, .count = 1000}, &scenario);
   if (failure) std::fputs(failure->report().c_str(), stderr);
   if (argc < 2) return failure ? 1 : 0;
   EventLoop loop;

@@ -34,7 +34,7 @@ Task<> client(Endpoint server, Endpoint monitor, int& confirmed) {
 }
 
 int main() {
-  Simulation simulation(42);  // The seed: the same one repeats the run, event for event.
+  sim::Simulation simulation(42);  // The seed: the same one repeats the run, event for event.
   EventLoop near(simulation.add_host("server").loop_options());  // 10.0.0.1
   EventLoop far(simulation.add_host("client").loop_options());
 

@@ -100,7 +100,7 @@ int main(int argc, char** argv) {
        echo = TcpServer::listen(loop, Endpoint::loopback_v4(0));
   if (!server || !echo) return std::fputs("cannot listen there\n", stderr), 1;
   server->serve(serve);
-  echo->serve([](TcpStream own) -> Task<> { co_await pass_on(own, own); });
+  echo->serve([](TcpStream stream) -> Task<> { co_await pass_on(stream, stream); });
   bool is_right = argc > 1;
   if (argc < 2) spawn(loop, ask_both(*server, *echo, echo->endpoint().port(), is_right));
   loop.run();

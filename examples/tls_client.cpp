@@ -14,7 +14,7 @@
 using namespace tambour;
 using namespace std::chrono_literals;
 
-Task<> talk(std::string host, int port, TlsClientContext tls, std::string text, bool& done) {
+Task<> talk(std::string host, int port, tls::ClientContext tls, std::string text, bool& done) {
   ConnectOptions options(tls);
   options.timeout = 10s;
   auto stream = co_await connect(host, port, options);
@@ -24,7 +24,7 @@ Task<> talk(std::string host, int port, TlsClientContext tls, std::string text, 
   }
   const auto server = stream->tls()->peer_certificate();
   std::printf("connected to %s%s\n", server->subject.c_str(),
-              stream->tls()->resumed() ? ", resumed" : "");
+              stream->tls()->is_resumed() ? ", resumed" : "");
   Buffer buffer;
   if (!co_await stream->write(text + "\n")) co_return;
   // In TLS 1.3, the server verifies the client after the client's handshake is complete. So the
@@ -43,13 +43,13 @@ Task<> talk(std::string host, int port, TlsClientContext tls, std::string text, 
 
 int main(int argc, char** argv) try {
   if (argc < 6) return std::fputs("tls_client HOST PORT AUTHORITIES CLIENT TEXT\n", stderr), 2;
-  TlsClientOptions options;
-  options.authorities = TlsPem::file(argv[3]);
-  options.identities = {{.certificate = TlsPem::file(argv[4])}};
-  options.on_failure = [](const TlsFailure& failure) {
+  tls::ClientOptions options;
+  options.authorities = tls::Pem::file(argv[3]);
+  options.identities = {{.certificate = tls::Pem::file(argv[4])}};
+  options.on_failure = [](const tls::Failure& failure) {
     std::fprintf(stderr, "%s\n", failure.message.c_str());
   };
-  const auto tls = or_throw(TlsClientContext::create(options));
+  const auto tls = or_throw(tls::ClientContext::create(options));
   EventLoop loop;
   bool done = false;
   spawn(loop, talk(argv[1], std::atoi(argv[2]), tls, argv[5], done));

@@ -17,35 +17,35 @@ bool is_idempotent(const Buffer& request) { return request.to_string().starts_wi
 
 Task<> answer(TcpStream stream) {
   Buffer request;
-  if (!co_await timeout(10s, tls_read_early(stream, request))) co_return;
-  if (!is_idempotent(request) && !co_await tls_complete_handshake(stream)) co_return;
+  if (!co_await timeout(10s, tls::read_early(stream, request))) co_return;
+  if (!is_idempotent(request) && !co_await tls::complete_handshake(stream)) co_return;
   // If the line is not complete, this completes the handshake.
   const auto line = co_await timeout(10s, read_line(stream, request));
   if (!line) co_return;
   std::string text = line->to_string();
-  text += stream.tls()->handshake_complete() ? " after" : " before";
+  text += stream.tls()->is_handshake_complete() ? " after" : " before";
   if (!co_await stream.write(text + " the handshake\n")) co_return;
   // The end of a stream requires a complete handshake.
-  if (!co_await tls_complete_handshake(stream)) co_return;
+  if (!co_await tls::complete_handshake(stream)) co_return;
   if (!co_await stream.shutdown_write()) co_return;
   static_cast<void>(co_await timeout(10s, stream.read(request)));
 }
 
 /// `request` must do no harm if the server gets it twice.
-Task<> ask(Endpoint server, TlsClientContext tls, std::string request) {
+Task<> ask(Endpoint server, tls::ClientContext tls, std::string request) {
   auto stream = co_await TcpStream::connect(server);
   if (!stream) co_return;
-  const auto done = co_await tls_connect(*stream, tls, "localhost", TlsReplayable(request));
+  const auto done = co_await tls::connect(*stream, tls, "localhost", tls::Replayable(request));
   if (!done) co_return;
   // Without a session, or if the server has rejected the early data, it has not seen the request.
-  const bool is_sent = stream->tls()->early_data() == TlsEarlyData::accepted;
+  const bool is_sent = stream->tls()->early_data() == tls::EarlyData::accepted;
   if (!is_sent && !co_await stream->write(request)) co_return;
   Buffer buffer;
   while (auto line = co_await read_line(*stream, buffer)) std::puts(line->to_string().c_str());
   static_cast<void>(co_await stream->shutdown_write());
 }
 
-Task<> ask_all(TcpServer& server, TlsClientContext tls) {
+Task<> ask_all(TcpServer& server, tls::ClientContext tls) {
   for (const char* const request : {"GET one\n", "GET two\n", "PUT three\n"})
     co_await ask(server.endpoint(), tls, request);
   co_await server.shut_down(1s);
@@ -53,21 +53,21 @@ Task<> ask_all(TcpServer& server, TlsClientContext tls) {
 
 int main(int argc, char** argv) try {
   if (argc < 3) return std::fputs("tls_early_data CERTIFICATE KEY\n", stderr), 2;
-  TlsServerOptions options;
-  options.identities = {{.certificate = TlsPem::file(argv[1]), .key = TlsPem::file(argv[2])}};
+  tls::ServerOptions options;
+  options.identities = {{.certificate = tls::Pem::file(argv[1]), .key = tls::Pem::file(argv[2])}};
   options.early_data_bytes_max = 4096;
-  TlsClientOptions trust;
-  trust.authorities = TlsPem::file(argv[1]);
+  tls::ClientOptions trust;
+  trust.authorities = tls::Pem::file(argv[1]);
 
   EventLoop loop;
-  ListenOptions how;
-  how.tls = or_throw(TlsServerContext::create(options));
-  how.tls_early_data = true;
-  auto server = or_throw(TcpServer::listen(loop, Endpoint::loopback_v4(0), how));
+  ListenOptions mode;
+  mode.tls = or_throw(tls::ServerContext::create(options));
+  mode.tls_early_data = true;
+  auto server = or_throw(TcpServer::listen(loop, Endpoint::loopback_v4(0), mode));
   server.serve(answer);
-  spawn(loop, ask_all(server, or_throw(TlsClientContext::create(trust))));
+  spawn(loop, ask_all(server, or_throw(tls::ClientContext::create(trust))));
   loop.run();
-  const TlsStats stats = how.tls.stats();
+  const tls::Stats stats = mode.tls.stats();
   std::printf("%llu handshakes, %llu with early data\n", (unsigned long long)stats.handshakes,
               (unsigned long long)stats.early_data_accepted);
 } catch (const std::exception& error) {

@@ -20,7 +20,7 @@ Task<> echo(TcpStream peer) {
   }
 }
 
-Task<> ask(TcpServer& server, TlsClientContext tls) {
+Task<> ask(TcpServer& server, tls::ClientContext tls) {
   auto stream = co_await connect("localhost", server.endpoint().port(), tls);
   if (stream && co_await stream->write("hello\n")) {
     Buffer buffer;
@@ -35,29 +35,29 @@ Task<> ask(TcpServer& server, TlsClientContext tls) {
 
 int main(int argc, char** argv) try {
   if (argc < 3) return std::fputs("tls_echo CERTIFICATE KEY [ADDRESS:PORT]\n", stderr), 2;
-  const auto report = [](const TlsFailure& failure) {
+  const auto report = [](const tls::Failure& failure) {
     std::fprintf(stderr, "%s\n", failure.message.c_str());
   };
-  TlsServerOptions options;
-  options.identities = {{.certificate = TlsPem::file(argv[1]), .key = TlsPem::file(argv[2])}};
+  tls::ServerOptions options;
+  options.identities = {{.certificate = tls::Pem::file(argv[1]), .key = tls::Pem::file(argv[2])}};
   options.on_failure = report;
   if (argc > 4) {
-    options.authorities = TlsPem::file(argv[4]);
-    options.client_certificate = TlsPeerCertificate::required;
+    options.authorities = tls::Pem::file(argv[4]);
+    options.client_certificate = tls::PeerCertificate::required;
   }
   EventLoop loop;
   const Endpoint at = or_throw(Endpoint::parse(argc > 3 ? argv[3] : "127.0.0.1:0"));
-  ListenOptions how;
-  how.tls = or_throw(TlsServerContext::create(options));
-  auto server = or_throw(TcpServer::listen(loop, at, how), "listen on " + at.to_string());
+  ListenOptions mode;
+  mode.tls = or_throw(tls::ServerContext::create(options));
+  auto server = or_throw(TcpServer::listen(loop, at, mode), "listen on " + at.to_string());
   server.serve(echo);
   std::printf("listening on %s\n", server.endpoint().to_string().c_str());
   std::fflush(stdout);
   if (argc < 4) {
-    TlsClientOptions trust;
-    trust.authorities = TlsPem::file(argv[1]);
+    tls::ClientOptions trust;
+    trust.authorities = tls::Pem::file(argv[1]);
     trust.on_failure = report;
-    spawn(loop, ask(server, or_throw(TlsClientContext::create(trust))));
+    spawn(loop, ask(server, or_throw(tls::ClientContext::create(trust))));
   }
   loop.run();
 } catch (const std::exception& error) {

@@ -41,9 +41,9 @@ Task<> proxy(TcpStream client, Endpoint target, bool describes) {
   co_await when_all(pass_on(client, server), pass_on(server, client));
 }
 
-void report(const TlsFailure& failure) { std::fprintf(stderr, "%s\n", failure.message.c_str()); }
+void report(const tls::Failure& failure) { std::fprintf(stderr, "%s\n", failure.message.c_str()); }
 
-void report_reload(const std::expected<void, TlsFailure>& result) {
+void report_reload(const std::expected<void, tls::Failure>& result) {
   if (!result) return report(result.error());
   std::puts("loaded the certificate");
   std::fflush(stdout);
@@ -53,17 +53,17 @@ int main(int argc, char** argv) try {
   if (argc < 5) return std::fputs("tls_proxy CERTIFICATE KEY ADDRESS TARGET [PROXY]\n", stderr), 2;
   const Endpoint at = or_throw(Endpoint::parse(argv[3]), argv[3]);
   const Endpoint target = or_throw(Endpoint::parse(argv[4]), argv[4]);
-  TlsServerOptions options;
-  options.identities = {{.certificate = TlsPem::file(argv[1]), .key = TlsPem::file(argv[2])}};
+  tls::ServerOptions options;
+  options.identities = {{.certificate = tls::Pem::file(argv[1]), .key = tls::Pem::file(argv[2])}};
   options.on_failure = report;
   options.on_reload = report_reload;
-  const auto tls = or_throw(TlsServerContext::create(options));
-  ListenOptions how;
-  how.tls = tls;
+  const auto tls = or_throw(tls::ServerContext::create(options));
+  ListenOptions mode;
+  mode.tls = tls;
 
   EventLoop loop;
   LoopGroup group;
-  auto server = or_throw(TcpServerGroup::listen(group, at, how), "listen on " + at.to_string());
+  auto server = or_throw(TcpServerGroup::listen(group, at, mode), "listen on " + at.to_string());
   const bool describes = argc > 5;
   server.serve([=](TcpStream client) { return proxy(std::move(client), target, describes); });
   std::printf("listening on %s\n", server.endpoint().to_string().c_str());

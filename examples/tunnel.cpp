@@ -72,7 +72,7 @@ int main(int argc, char** argv) {
   EventLoop loop;
   auto proxy = or_throw(http::Server::listen(loop, *at, serve));
   auto echo = or_throw(TcpServer::listen(loop, Endpoint::loopback_v4(0)));
-  echo.serve([](TcpStream own) -> Task<> { co_await pass_on(own, own); });
+  echo.serve([](TcpStream stream) -> Task<> { co_await pass_on(stream, stream); });
   bool is_right = argc > 1;
   if (argc < 2) spawn(loop, ask(proxy, echo, is_right));
   loop.run();

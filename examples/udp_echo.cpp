@@ -53,9 +53,9 @@ int main(int argc, char** argv) {
   }});
   if (!served) return 1;
   if (argc < 2) {
-    spawn(loop, [](UdpSocket& own, Endpoint to) -> Task<> {
+    spawn(loop, [](UdpSocket& udp_socket, Endpoint to) -> Task<> {
       co_await ask(to, 10);
-      own.close();
+      udp_socket.close();
     }(*server, or_throw(server->local_endpoint())));
   }
   loop.run();

@@ -57,9 +57,9 @@ bool can_connect_to(std::uint16_t port) {
 
 int connect_from(int host, std::uint16_t port) {
   const int fd = open_socket();
-  const int on = 1;
+  const int enabled = 1;
   // Defers the choice of the port to connect(2), which can reuse ports with other destinations.
-  setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
+  setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &enabled, sizeof enabled);
   sockaddr_in address = loopback(0);
   address.sin_addr.s_addr = htonl((INADDR_LOOPBACK & ~0xFFU) | unsigned(host));
   if (bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
@@ -68,8 +68,8 @@ int connect_from(int host, std::uint16_t port) {
 }
 
 void set_no_delay(int fd) {
-  const int on = 1;
-  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  const int enabled = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &enabled, sizeof enabled);
 }
 
 void close_with_reset(int fd) {

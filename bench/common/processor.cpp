@@ -20,8 +20,8 @@ std::int64_t read_clock(clockid_t clock) {
 }  // namespace
 
 int pinned_processor() {
-  static const int own = sched_getcpu();
-  return own;
+  static const int local = sched_getcpu();
+  return local;
 }
 
 void move_to_another_processor() {
@@ -37,10 +37,10 @@ void move_to_another_processor() {
 }
 
 void move_to_pinned_processor() {
-  cpu_set_t own;
-  CPU_ZERO(&own);
-  CPU_SET(pinned_processor(), &own);
-  if (sched_setaffinity(0, sizeof own, &own) != 0) fail_errno("sched_setaffinity");
+  cpu_set_t cpu_set;
+  CPU_ZERO(&cpu_set);
+  CPU_SET(pinned_processor(), &cpu_set);
+  if (sched_setaffinity(0, sizeof cpu_set, &cpu_set) != 0) fail_errno("sched_setaffinity");
 }
 
 std::int64_t cpu_ns(pid_t process) {

@@ -32,7 +32,7 @@ void fail(const std::string& reason) {
   _exit(1);
 }
 
-void fail_errno(const std::string& what) { fail(what + ": " + std::strerror(errno)); }
+void fail_errno(const std::string& text) { fail(text + ": " + std::strerror(errno)); }
 
 void feed_watchdog() {
   std::signal(SIGALRM, on_alarm);

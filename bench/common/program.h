@@ -36,7 +36,7 @@ inline std::int64_t now_ns() {
 [[noreturn]] void fail(const std::string& reason);
 
 /// Like fail(), with the text of errno appended.
-[[noreturn]] void fail_errno(const std::string& what);
+[[noreturn]] void fail_errno(const std::string& text);
 
 /// Restarts the watchdog. If it is not called again within 60 s, the program ends with a message: a
 /// lost byte or timer would otherwise block the loop forever. Uses SIGALRM.

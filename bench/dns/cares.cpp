@@ -37,16 +37,16 @@ class Cares {
     lookups_ = &lookups;
     for (int i = 0; i < lookups.in_flight(); ++i) start_next();
     while (!lookups.finished()) {
-      timeval most{1, 0};
+      timeval limit{1, 0};
       timeval left;
-      const timeval* const until = ares_timeout(channel_, &most, &left);
+      const timeval* const until = ares_timeout(channel_, &limit, &left);
       std::array<epoll_event, 64> events;
       const int count = epoll_wait(epoll_, events.data(), int(events.size()),
                                    int(until->tv_sec * 1000 + until->tv_usec / 1000 + 1));
       for (int i = 0; i < count; ++i) {
-        const epoll_event& each = events[std::size_t(i)];
-        const bool writable = (each.events & EPOLLOUT) != 0;
-        ares_process_fd(channel_, each.data.fd, writable ? each.data.fd : ARES_SOCKET_BAD);
+        const epoll_event& entry = events[std::size_t(i)];
+        const bool writable = (entry.events & EPOLLOUT) != 0;
+        ares_process_fd(channel_, entry.data.fd, writable ? entry.data.fd : ARES_SOCKET_BAD);
       }
       if (count == 0) ares_process_fd(channel_, ARES_SOCKET_BAD, ARES_SOCKET_BAD);
     }

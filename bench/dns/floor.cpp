@@ -44,7 +44,7 @@ class Floor {
       if (epoll_wait(epoll_, &event, 1, timeout_ms) == 1) {
         receive(lookups);
       } else {
-        for (Asked& each : asked_) repeat(each);
+        for (Asked& asked : asked_) repeat(asked);
       }
     }
   }

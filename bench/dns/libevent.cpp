@@ -48,7 +48,7 @@ class Libevent {
 
   void end(evutil_addrinfo* found) {
     std::size_t count = 0;
-    for (auto* each = found; each != nullptr; each = each->ai_next) ++count;
+    for (auto* entry = found; entry != nullptr; entry = entry->ai_next) ++count;
     if (found != nullptr) evutil_freeaddrinfo(found);
     lookups_->found(count);
     start_next();

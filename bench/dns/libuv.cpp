@@ -21,9 +21,9 @@ class Libuv {
   void run(bench::Lookups& lookups) {
     lookups_ = &lookups;
     requests_.resize(std::size_t(lookups.in_flight()));
-    for (uv_getaddrinfo_t& each : requests_) {
-      each.data = this;
-      start_next(each);
+    for (uv_getaddrinfo_t& request : requests_) {
+      request.data = this;
+      start_next(request);
     }
     uv_run(&loop_, UV_RUN_DEFAULT);
   }
@@ -46,7 +46,7 @@ class Libuv {
 
   void end(uv_getaddrinfo_t& request, addrinfo* found) {
     std::size_t count = 0;
-    for (auto* each = found; each != nullptr; each = each->ai_next) ++count;
+    for (auto* entry = found; entry != nullptr; entry = entry->ai_next) ++count;
     uv_freeaddrinfo(found);
     lookups_->found(count);
     start_next(request);

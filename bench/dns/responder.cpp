@@ -72,8 +72,8 @@ std::size_t answer(Packet& packet, std::size_t size) {
     const int got = recvmmsg(fd, messages.data(), batch, MSG_WAITFORONE, nullptr);
     if (got < 0) fail_errno("name server: recvmmsg");
     for (int i = 0; i < got; ++i) {
-      mmsghdr& each = messages[std::size_t(i)];
-      each.msg_hdr.msg_iov->iov_len = answer(packets[std::size_t(i)], each.msg_len);
+      mmsghdr& entry = messages[std::size_t(i)];
+      entry.msg_hdr.msg_iov->iov_len = answer(packets[std::size_t(i)], entry.msg_len);
     }
     for (int sent = 0; sent < got;) {
       const int count = sendmmsg(fd, &messages[std::size_t(sent)], unsigned(got - sent), 0);

@@ -20,7 +20,7 @@ class Tambour {
 
  private:
   tambour::Task<> look_up(bench::Lookups& lookups) {
-    tambour::DnsResolver& resolver = tambour::DnsResolver::of(loop_);
+    tambour::dns::Resolver& resolver = tambour::dns::Resolver::of(loop_);
     while (const char* const name = lookups.next()) {
       const auto found = co_await resolver.resolve(name, 80);
       lookups.found(found ? found->size() : 0);

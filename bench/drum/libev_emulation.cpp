@@ -66,8 +66,8 @@ class LibevEmulation {
     }
   }
 
-  static void on_event(int, short what, void* argument) {
-    if (what & EV_READ) {
+  static void on_event(int, short kind, void* argument) {
+    if (kind & EV_READ) {
       Pair& pair = *static_cast<Pair*>(argument);
       LibevEmulation& self = *pair.self;
       if (!self.ring_.receive(pair.index)) return;

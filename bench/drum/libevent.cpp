@@ -68,8 +68,8 @@ class Libevent {
     }
   }
 
-  static void on_event(evutil_socket_t, short what, void* argument) {
-    if (what & EV_TIMEOUT) bench::Ring::idle_timeout_expired();
+  static void on_event(evutil_socket_t, short kind, void* argument) {
+    if (kind & EV_TIMEOUT) bench::Ring::idle_timeout_expired();
     Pair& pair = *static_cast<Pair*>(argument);
     Libevent& self = *pair.self;
     if (!self.ring_.receive(pair.index)) return;

@@ -29,7 +29,7 @@ class Channel {
   ~Channel();
 
   void set_non_blocking() const;
-  int descriptor() const { return fd_; }
+  int fd() const { return fd_; }
 
   /// Like send(2) and recv(2).
   ssize_t send(const char* bytes, std::size_t size) const;

@@ -44,14 +44,14 @@ HttpClients::HttpClients(std::uint16_t port, int connections, int pipelined, con
       buffer_(256 * 1024) {
   if (epoll_ < 0) fail_errno("client: epoll_create1");
   for (int i = 0; i < pipelined; ++i) requests_ += request_;
-  for (Connection& each : connections_) each.channel = std::make_unique<Channel>(port, work.tls);
+  for (Connection& entry : connections_) entry.channel = std::make_unique<Channel>(port, work.tls);
   learn_size(work.response_bytes);
-  for (Connection& each : connections_) {
-    each.channel->set_non_blocking();
-    epoll_event event{.events = EPOLLIN, .data = {.ptr = &each}};
-    if (epoll_ctl(epoll_, EPOLL_CTL_ADD, each.channel->descriptor(), &event) != 0)
+  for (Connection& connection : connections_) {
+    connection.channel->set_non_blocking();
+    epoll_event event{.events = EPOLLIN, .data = {.ptr = &connection}};
+    if (epoll_ctl(epoll_, EPOLL_CTL_ADD, connection.channel->fd(), &event) != 0)
       fail_errno("client: epoll_ctl");
-    unused_.push_back(&each);
+    unused_.push_back(&connection);
   }
 }
 
@@ -102,7 +102,7 @@ void HttpClients::watch(Connection& connection, bool waits_to_send) {
   if (std::exchange(connection.waits_to_send, waits_to_send) == waits_to_send) return;
   epoll_event event{.events = waits_to_send ? EPOLLIN | EPOLLOUT : EPOLLIN,
                     .data = {.ptr = &connection}};
-  if (epoll_ctl(epoll_, EPOLL_CTL_MOD, connection.channel->descriptor(), &event) != 0)
+  if (epoll_ctl(epoll_, EPOLL_CTL_MOD, connection.channel->fd(), &event) != 0)
     fail_errno("client: epoll_ctl");
 }
 
@@ -140,7 +140,7 @@ void HttpClients::run_once(int timeout_ms) {
 std::int64_t HttpClients::run(double seconds) {
   const auto before = responses_;
   at_once_ = true;
-  for (Connection* each : std::exchange(unused_, {})) request(*each);
+  for (Connection* connection : std::exchange(unused_, {})) request(*connection);
   const auto end = now_ns() + std::int64_t(seconds * 1e9);
   while (now_ns() < end) run_once(100);
   return responses_ - before;

@@ -30,22 +30,23 @@ struct Parameters {
   int milliseconds = 0;
 };
 
-HttpWork work_of(const Parameters& how) {
-  switch (how.kind) {
+HttpWork work_of(const Parameters& parameters) {
+  switch (parameters.kind) {
     case json:
       return {.target = json_target};
     case upload:
-      return {.method = "POST", .target = upload_target, .body_bytes = how.size};
+      return {.method = "POST", .target = upload_target, .body_bytes = parameters.size};
     case file:
-      return {.target = static_target, .response_bytes = how.size};
+      return {.target = static_target, .response_bytes = parameters.size};
     default:
-      return {.target = http_target, .response_bytes = how.size, .tls = how.kind == tls};
+      return {
+          .target = http_target, .response_bytes = parameters.size, .tls = parameters.kind == tls};
   }
 }
 
-std::vector<Figure> latency(HttpClients& clients, const Parameters& how) {
-  static_cast<void>(clients.run_at_rate(how.rate, how.milliseconds / 5e3));
-  auto took = clients.run_at_rate(how.rate, how.milliseconds / 1e3);
+std::vector<Figure> latency(HttpClients& clients, const Parameters& parameters) {
+  static_cast<void>(clients.run_at_rate(parameters.rate, parameters.milliseconds / 5e3));
+  auto took = clients.run_at_rate(parameters.rate, parameters.milliseconds / 1e3);
   if (took.empty()) fail("nothing was completed during the measurement");
   std::ranges::sort(took);
   const auto at = [&](double part) {
@@ -54,15 +55,17 @@ std::vector<Figure> latency(HttpClients& clients, const Parameters& how) {
   return {{"p50_ns", at(0.5)}, {"p99_ns", at(0.99)}, {"p999_ns", at(0.999)}, {"max_ns", at(1)}};
 }
 
-std::vector<Figure> measure(const ServerProcess& server, const Parameters& how) {
-  HttpClients clients(server.port(), how.connections, how.pipelined, work_of(how));
-  if (how.rate > 0) return latency(clients, how);
-  clients.run(how.milliseconds / 5e3);
+std::vector<Figure> measure(const ServerProcess& server, const Parameters& parameters) {
+  HttpClients clients(server.port(), parameters.connections, parameters.pipelined,
+                      work_of(parameters));
+  if (parameters.rate > 0) return latency(clients, parameters);
+  clients.run(parameters.milliseconds / 5e3);
   const auto before = server.cpu_ns();
-  const double count = double(clients.run(how.milliseconds / 1e3));
+  const double count = double(clients.run(parameters.milliseconds / 1e3));
   if (count == 0) fail("nothing was completed during the measurement");
   const double cpu_ns = double(server.cpu_ns() - before);
-  return {{"server_cpu_ns", cpu_ns / count}, {"requests_per_s", count / how.milliseconds * 1e3}};
+  return {{"server_cpu_ns", cpu_ns / count},
+          {"requests_per_s", count / parameters.milliseconds * 1e3}};
 }
 
 /// Until the process is killed.
@@ -76,11 +79,11 @@ std::vector<Figure> measure(const ServerProcess& server, const Parameters& how) 
 }
 
 /// What servers find in their folder.
-void prepare(const std::string& folder, const Parameters& how) {
+void prepare(const std::string& folder, const Parameters& parameters) {
   mkdir((folder + "/files").c_str(), 0755);
-  std::ofstream(folder + "/files/static") << std::string(std::size_t(how.size), 's');
+  std::ofstream(folder + "/files/static") << std::string(std::size_t(parameters.size), 's');
 #ifdef BENCH_TLS
-  if (how.kind == tls) write_certificate(folder + "/server.pem");
+  if (parameters.kind == tls) write_certificate(folder + "/server.pem");
 #endif
 }
 
@@ -99,39 +102,39 @@ std::string json_text(int bytes) {
 int run_http(int argc, char** argv, Serve serve) {
   pinned_processor();
   int iterations = 1;
-  Parameters how;
+  Parameters parameters;
   CommandLine line("Runs an HTTP server and clients.", iterations);
   const auto add_common = [&] {
-    line.add("--connections", how.connections, "connections", 1, 10'000);
-    line.add("--size", how.size, "bytes of a response's body, or of an upload", 1, 1 << 28);
-    line.add("--milliseconds", how.milliseconds, "length of a measurement", 10, 20'000);
+    line.add("--connections", parameters.connections, "connections", 1, 10'000);
+    line.add("--size", parameters.size, "bytes of a response's body, or of an upload", 1, 1 << 28);
+    line.add("--milliseconds", parameters.milliseconds, "length of a measurement", 10, 20'000);
   };
   line.add_command("load", "requests on connections that stay open");
   add_common();
-  line.add("--kind", how.kind, "what is requested",
+  line.add("--kind", parameters.kind, "what is requested",
            {{"text", text}, {"json", json}, {"upload", upload}, {"file", file}, {"tls", tls}});
-  line.add("--pipelined", how.pipelined, "requests that are sent at once", 1, 100);
+  line.add("--pipelined", parameters.pipelined, "requests that are sent at once", 1, 100);
   line.add_command("latency", "requests at a fixed rate");
   add_common();
-  line.add("--rate", how.rate, "requests per second", 1, 10'000'000);
+  line.add("--rate", parameters.rate, "requests per second", 1, 10'000'000);
   line.add_command("serve", "only the server, for other clients");
-  line.add("--size", how.size, "bytes of a response's body", 1, 1 << 28);
+  line.add("--size", parameters.size, "bytes of a response's body", 1, 1 << 28);
   line.parse_or_exit(argc, argv);
 
   const TemporaryFolder folder;
-  prepare(folder.path(), how);
+  prepare(folder.path(), parameters);
   Report report;
   SubjectInfo info;
   for (int iteration = 0; iteration < iterations; ++iteration) {
     feed_watchdog();
     ServerOptions options;
     options.folder = folder.path();
-    options.answer_bytes = how.size;
-    options.tls = how.kind == tls;
+    options.answer_bytes = parameters.size;
+    options.tls = parameters.kind == tls;
     const ServerProcess server(serve, options);
     server.wait_until_it_listens();
     if (line.has_command("serve")) wait_for_clients(server);
-    report.add(measure(server, how));
+    report.add(measure(server, parameters));
     info = server.info();
   }
   report.print(info);

@@ -26,7 +26,7 @@ class Tambour {
 
  private:
   void answer(http::Response& response) const {
-    response.fields().set("Content-Type", "text/plain");
+    response.headers().set("Content-Type", "text/plain");
     response.send(body_.slice());
   }
 
@@ -53,7 +53,7 @@ class Tambour {
     }
     router.get(bench::json_target,
                [bytes = options.answer_bytes](http::Request&, http::Response& response) {
-                 response.fields().set("Content-Type", "application/json");
+                 response.headers().set("Content-Type", "application/json");
                  response.send(bench::json_text(bytes));
                });
     router.post(bench::upload_target, &receive);
@@ -62,15 +62,15 @@ class Tambour {
   }
 
   http::Server listen(const bench::ServerOptions& options) {
-    http::ServerOptions how;
+    http::ServerOptions mode;
     if (options.tls) {
-      const auto pem = tambour::TlsPem::file(options.folder + "/server.pem");
-      tambour::TlsServerOptions tls;
+      const auto pem = tambour::tls::Pem::file(options.folder + "/server.pem");
+      tambour::tls::ServerOptions tls;
       tls.identities.push_back({.certificate = pem, .key = pem});
-      how.listen.tls = tambour::or_throw(tambour::TlsServerContext::create(tls));
+      mode.listen.tls = tambour::or_throw(tambour::tls::ServerContext::create(tls));
     }
     return tambour::or_throw(http::Server::listen(
-        loop_, tambour::Endpoint::loopback_v4(options.port), handler(options), std::move(how)));
+        loop_, tambour::Endpoint::loopback_v4(options.port), handler(options), std::move(mode)));
   }
 
   tambour::Buffer body_;

@@ -58,7 +58,7 @@ class Asio {
   }
 
   void run() {
-    for (auto& each : contexts_) threads_.emplace_back([&context = *each] { context.run(); });
+    for (auto& entry : contexts_) threads_.emplace_back([&context = *entry] { context.run(); });
     for (std::thread& thread : threads_) thread.join();
   }
 

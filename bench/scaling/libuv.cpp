@@ -96,7 +96,7 @@ class Libuv {
 
   void run() {
     std::vector<std::jthread> threads;
-    for (auto& each : loops_) threads.emplace_back([&loop = *each] { loop.run(); });
+    for (auto& entry : loops_) threads.emplace_back([&loop = *entry] { loop.run(); });
   }
 
   bench::SubjectInfo info() const { return {"libuv", uv_version_string(), "epoll"}; }

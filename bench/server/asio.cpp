@@ -93,7 +93,7 @@ class Asio {
   }
 
   void broadcast(const std::shared_ptr<const std::string>& message) {
-    for (const auto& each : sessions_) each->deliver(message);
+    for (const auto& session : sessions_) session->deliver(message);
   }
 
   bench::ServerOptions options_;

@@ -27,7 +27,7 @@ class Evpp {
     if (broadcast) {
       server_.SetMessageCallback([this](auto&, evpp::Buffer* buffer) {
         const std::string message = buffer->NextAllString();
-        for (const evpp::TCPConnPtr& each : connections_) each->Send(message);
+        for (const evpp::TCPConnPtr& tcp_conn_ptr : connections_) tcp_conn_ptr->Send(message);
       });
     } else {
       server_.SetMessageCallback([](const evpp::TCPConnPtr& connection, evpp::Buffer* buffer) {

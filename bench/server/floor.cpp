@@ -38,9 +38,9 @@ class Floor {
   bench::SubjectInfo info() const { return {"floor", bench::kernel_release(), "epoll"}; }
 
  private:
-  void watch(int fd, int how, unsigned events) {
+  void watch(int fd, int mode, unsigned events) {
     epoll_event event{.events = events, .data = {.fd = fd}};
-    if (epoll_ctl(epoll_, how, fd, &event) != 0) bench::fail_errno("epoll_ctl");
+    if (epoll_ctl(epoll_, mode, fd, &event) != 0) bench::fail_errno("epoll_ctl");
   }
 
   void accept_all() {
@@ -61,7 +61,7 @@ class Floor {
     } else if (service_ == bench::Service::echo) {
       deliver(fd, std::size_t(got));
     } else {
-      for (const int each : connections_) deliver(each, std::size_t(got));
+      for (const int connection : connections_) deliver(connection, std::size_t(got));
     }
   }
 

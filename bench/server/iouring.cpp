@@ -146,7 +146,7 @@ class IoUring {
       if (service_ == bench::Service::echo) {
         send(fd, buffer, std::size_t(done.res));
       } else {
-        for (const int each : open_) send(each, buffer, std::size_t(done.res));
+        for (const int value : open_) send(value, buffer, std::size_t(done.res));
       }
       release(buffer);
     }

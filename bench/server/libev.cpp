@@ -57,7 +57,7 @@ class Libev {
     } else if (self.service_ == bench::Service::echo) {
       self.deliver(connection, std::size_t(got));
     } else {
-      for (Connection* each : self.connections_) self.deliver(*each, std::size_t(got));
+      for (Connection* entry : self.connections_) self.deliver(*entry, std::size_t(got));
     }
   }
 

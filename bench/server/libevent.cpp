@@ -47,11 +47,11 @@ class Libevent {
     }
     const std::size_t size = evbuffer_get_length(input);
     const void* message = evbuffer_pullup(input, -1);
-    for (bufferevent* each : self.connections_) bufferevent_write(each, message, size);
+    for (bufferevent* entry : self.connections_) bufferevent_write(entry, message, size);
     evbuffer_drain(input, size);
   }
-  static void on_event(bufferevent* connection, short what, void* context) {
-    if ((what & (BEV_EVENT_EOF | BEV_EVENT_ERROR)) == 0) return;
+  static void on_event(bufferevent* connection, short kind, void* context) {
+    if ((kind & (BEV_EVENT_EOF | BEV_EVENT_ERROR)) == 0) return;
     static_cast<Libevent*>(context)->connections_.erase(connection);
     bufferevent_free(connection);
   }

@@ -65,7 +65,8 @@ class Libuv {
     } else if (self.service_ == bench::Service::echo) {
       deliver(stream, buffer->base, std::size_t(got));
     } else {
-      for (uv_stream_t* each : self.connections_) deliver(each, buffer->base, std::size_t(got));
+      for (uv_stream_t* connection : self.connections_)
+        deliver(connection, buffer->base, std::size_t(got));
     }
   }
   static void deliver(uv_stream_t* stream, char* bytes, std::size_t size) {

@@ -32,7 +32,8 @@ class Muduo {
     if (broadcast) {
       server_.setMessageCallback([this](auto&, muduo::net::Buffer* buffer, muduo::Timestamp) {
         const std::string message = buffer->retrieveAllAsString();
-        for (const TcpConnectionPtr& each : connections_) each->send(message);
+        for (const TcpConnectionPtr& tcp_connection_ptr : connections_)
+          tcp_connection_ptr->send(message);
       });
     } else {
       server_.setMessageCallback([](const TcpConnectionPtr& connection, muduo::net::Buffer* buffer,

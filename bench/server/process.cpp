@@ -46,22 +46,22 @@ void copy_to(std::array<char, 64>& target, const std::string& text) {
 
 /// Waits until `done` returns true. Polling does not disturb the processor of the server.
 template <class Done>
-void wait_for(const Done& done, pid_t process, const std::string& what) {
+void wait_for(const Done& done, pid_t process, const std::string& text) {
   for (int waited = 0; !done(); ++waited) {
     const timespec pause{0, 1'000'000};
     nanosleep(&pause, nullptr);
-    if (waited == timeout_ms || waitpid(process, nullptr, WNOHANG) != 0) fail("the server " + what);
+    if (waited == timeout_ms || waitpid(process, nullptr, WNOHANG) != 0) fail("the server " + text);
   }
 }
 
-/// Calls `each` with the process and those that it has started and that still run. Few subjects
+/// Calls `entry` with the process and those that it has started and that still run. Few subjects
 /// start any.
 template <class Each>
-void for_each_process(pid_t process, const Each& each) {
-  each(process);
+void for_each_process(pid_t process, const Each& entry) {
+  entry(process);
   const std::string number = std::to_string(process);
   std::ifstream children("/proc/" + number + "/task/" + number + "/children");
-  for (pid_t child = 0; children >> child;) for_each_process(child, each);
+  for (pid_t child = 0; children >> child;) for_each_process(child, entry);
 }
 
 }  // namespace
@@ -160,19 +160,19 @@ void ServerProcess::wait_until_it_listens() const {
 
 std::int64_t ServerProcess::cpu_ns() const {
   std::int64_t total = 0;
-  for_each_process(process_, [&](pid_t each) { total += bench::cpu_ns(each); });
+  for_each_process(process_, [&](pid_t value) { total += bench::cpu_ns(value); });
   return total;
 }
 
 std::int64_t ServerProcess::anonymous_bytes() const {
   std::int64_t kibibytes = 0;
-  for_each_process(process_, [&](pid_t each) {
-    std::ifstream file("/proc/" + std::to_string(each) + "/smaps_rollup");
+  for_each_process(process_, [&](pid_t value) {
+    std::ifstream file("/proc/" + std::to_string(value) + "/smaps_rollup");
     std::string word;
     while (file >> word && word != "Anonymous:") continue;
-    std::int64_t own = 0;
-    if (!(file >> own)) fail("cannot read /proc/PID/smaps_rollup");
-    kibibytes += own;
+    std::int64_t local = 0;
+    if (!(file >> local)) fail("cannot read /proc/PID/smaps_rollup");
+    kibibytes += local;
   });
   return kibibytes * 1024;
 }

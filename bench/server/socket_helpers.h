@@ -14,9 +14,9 @@ namespace bench {
 
 inline int listen_on(std::uint16_t port) {
   const sockaddr_in address = loopback(port);
-  const int on = 1;
+  const int enabled = 1;
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &enabled, sizeof enabled);
   if (bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
       listen(fd, 4096) != 0)
     fail_errno("listening");

@@ -40,7 +40,7 @@ class Tambour {
       }});
     } else {
       server_.serve(
-          {.on_connection = [this](tambour::Connection& each) { all_.add(each); },
+          {.on_connection = [this](tambour::Connection& entry) { all_.add(entry); },
            .on_message =
                [this](auto&, tambour::Buffer& buffer) { all_.send(std::exchange(buffer, {})); }});
     }

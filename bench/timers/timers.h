@@ -209,11 +209,11 @@ int run_timers(int argc, char** argv) {
     const double cancel_whole =
         measure_with_deferred_work(subject, plan, expiries, [&](int i) { subject.cancel(i); });
     const double request = measure_requests(subject, plan, options);
-    const auto each = [&](std::int64_t total) { return double(total) / totals.operations; };
-    report.add({{{"arm_ns", each(totals.arm)},
-                 {"reset_ns", each(totals.reset)},
-                 {"cancel_ns", each(totals.cancel)},
-                 {"expire_ns", each(totals.expire)},
+    const auto entry = [&](std::int64_t total) { return double(total) / totals.operations; };
+    report.add({{{"arm_ns", entry(totals.arm)},
+                 {"reset_ns", entry(totals.reset)},
+                 {"cancel_ns", entry(totals.cancel)},
+                 {"expire_ns", entry(totals.expire)},
                  {"reset_whole_ns", reset_whole},
                  {"cancel_whole_ns", cancel_whole},
                  {"request_ns", request}}});

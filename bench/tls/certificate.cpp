@@ -15,19 +15,19 @@ namespace {
 constexpr long day_s = 24L * 60 * 60;
 
 X509* make_certificate(EVP_PKEY* key) {
-  X509* const made = X509_new();
-  if (made == nullptr) return nullptr;
-  X509_NAME* const name = X509_get_subject_name(made);
+  X509* const created = X509_new();
+  if (created == nullptr) return nullptr;
+  X509_NAME* const name = X509_get_subject_name(created);
   const auto* const host = reinterpret_cast<const unsigned char*>("localhost");
-  const bool done = X509_set_version(made, X509_VERSION_3) == 1 &&
-                    ASN1_INTEGER_set(X509_get_serialNumber(made), 1) == 1 &&
-                    X509_gmtime_adj(X509_getm_notBefore(made), -day_s) != nullptr &&
-                    X509_gmtime_adj(X509_getm_notAfter(made), day_s) != nullptr &&
+  const bool done = X509_set_version(created, X509_VERSION_3) == 1 &&
+                    ASN1_INTEGER_set(X509_get_serialNumber(created), 1) == 1 &&
+                    X509_gmtime_adj(X509_getm_notBefore(created), -day_s) != nullptr &&
+                    X509_gmtime_adj(X509_getm_notAfter(created), day_s) != nullptr &&
                     X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, host, -1, -1, 0) == 1 &&
-                    X509_set_issuer_name(made, name) == 1 && X509_set_pubkey(made, key) == 1 &&
-                    X509_sign(made, key, EVP_sha256()) > 0;
-  if (done) return made;
-  X509_free(made);
+                    X509_set_issuer_name(created, name) == 1 &&
+                    X509_set_pubkey(created, key) == 1 && X509_sign(created, key, EVP_sha256()) > 0;
+  if (done) return created;
+  X509_free(created);
   return nullptr;
 }
 

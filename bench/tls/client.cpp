@@ -20,10 +20,10 @@
 namespace bench {
 namespace {
 
-[[noreturn]] void fail_tls(const std::string& what) {
+[[noreturn]] void fail_tls(const std::string& subject) {
   std::array<char, 256> text{};
   ERR_error_string_n(ERR_get_error(), text.data(), text.size());
-  fail("client: " + what + ": " + text.data());
+  fail("client: " + subject + ": " + text.data());
 }
 
 }  // namespace
@@ -73,9 +73,9 @@ int TlsClients::keep_session(SSL* ssl, SSL_SESSION* session) {
 }
 
 void TlsClients::close_all() {
-  for (const auto& each : connections_) {
-    SSL_free(each->ssl);
-    if (each->fd >= 0) close_with_reset(each->fd);
+  for (const auto& connection : connections_) {
+    SSL_free(connection->ssl);
+    if (connection->fd >= 0) close_with_reset(connection->fd);
   }
   connections_.clear();
 }
@@ -116,9 +116,9 @@ void TlsClients::restart(Connection& connection) {
 }
 
 /// Fails unless the call has to be repeated when more was received.
-void TlsClients::check_wait(Connection& connection, int answer, const char* what) {
+void TlsClients::check_wait(Connection& connection, int answer, const char* text) {
   // Requests and handshakes always fit into the buffer of the socket.
-  if (SSL_get_error(connection.ssl, answer) != SSL_ERROR_WANT_READ) fail_tls(what);
+  if (SSL_get_error(connection.ssl, answer) != SSL_ERROR_WANT_READ) fail_tls(text);
 }
 
 void TlsClients::step(Connection& connection) {
@@ -220,8 +220,8 @@ std::int64_t TlsClients::shake_hands(int at_once, bool resume, double seconds) {
   resumes_ = resume;
   while (int(connections_.size()) < at_once) open();
   while (now_ns() < end) {
-    for (const auto& each : connections_) {
-      if (each->fd < 0) restart(*each);
+    for (const auto& connection : connections_) {
+      if (connection->fd < 0) restart(*connection);
     }
     run_once();
   }

@@ -49,7 +49,7 @@ class TlsClients {
   void receive(Connection& connection);
   void request(Connection& connection);
   bool note_head(Connection& connection, std::size_t received);
-  static void check_wait(Connection& connection, int answer, const char* what);
+  static void check_wait(Connection& connection, int answer, const char* text);
 
   static int keep_session(SSL* ssl, SSL_SESSION* session);
 

@@ -108,7 +108,7 @@ class Hitch {
     if (geteuid() == 0) words.emplace_back("--user=nobody");
     words.push_back(certificate_);
     std::vector<char*> arguments;
-    for (std::string& each : words) arguments.push_back(each.data());
+    for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
     execv(HITCH, arguments.data());
     bench::fail_errno(HITCH);

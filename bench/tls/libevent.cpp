@@ -55,8 +55,8 @@ class Libevent {
     evbuffer_add_reference(bufferevent_get_output(connection), answer.data(), answer.size(),
                            nullptr, nullptr);
   }
-  static void on_event(bufferevent* connection, short what, void*) {
-    if ((what & (BEV_EVENT_EOF | BEV_EVENT_ERROR)) != 0) bufferevent_free(connection);
+  static void on_event(bufferevent* connection, short kind, void*) {
+    if ((kind & (BEV_EVENT_EOF | BEV_EVENT_ERROR)) != 0) bufferevent_free(connection);
   }
 
   event_base* base_ = event_base_new();

@@ -24,13 +24,13 @@ tambour::Task<> serve(tambour::TcpStream peer) {
 }
 
 tambour::ListenOptions with_tls(const bench::ServerOptions& options) {
-  tambour::TlsServerOptions tls;
-  const auto pem = tambour::TlsPem::file(options.folder + "/server.pem");
+  tambour::tls::ServerOptions tls;
+  const auto pem = tambour::tls::Pem::file(options.folder + "/server.pem");
   for (int i = 0; i < options.names; ++i)
     tls.identities.push_back({.certificate = pem, .key = pem, .server_names = {bench::name_of(i)}});
-  tambour::ListenOptions how;
-  how.tls = tambour::or_throw(tambour::TlsServerContext::create(tls));
-  return how;
+  tambour::ListenOptions mode;
+  mode.tls = tambour::or_throw(tambour::tls::ServerContext::create(tls));
+  return mode;
 }
 
 template <class Server>

@@ -38,26 +38,27 @@ Measured measure(const ServerProcess& server, int milliseconds, const Work& work
   return {count, double(server.cpu_ns() - before)};
 }
 
-std::vector<Figure> shake_hands(const ServerProcess& server, const Parameters& how) {
-  std::string name = name_of(how.names - 1);
+std::vector<Figure> shake_hands(const ServerProcess& server, const Parameters& parameters) {
+  std::string name = name_of(parameters.names - 1);
   if (name.starts_with('*')) name.replace(0, 1, "host");
   TlsClients clients(server.port(), name);
-  const Measured got = measure(server, how.milliseconds, [&](double seconds) {
-    return clients.shake_hands(how.connections, how.resumed != 0, seconds);
+  const Measured got = measure(server, parameters.milliseconds, [&](double seconds) {
+    return clients.shake_hands(parameters.connections, parameters.resumed != 0, seconds);
   });
   return {{"handshake_us", got.cpu_ns / got.count / 1e3},
           {"per_cpu_s", got.count / (got.cpu_ns / 1e9)}};
 }
 
-std::vector<Figure> download(const ServerProcess& server, const Parameters& how) {
+std::vector<Figure> download(const ServerProcess& server, const Parameters& parameters) {
   TlsClients clients(server.port());
-  clients.open_downloads(how.connections, how.size);
-  const Measured got =
-      measure(server, how.milliseconds, [&](double seconds) { return clients.download(seconds); });
-  return {{"byte_ns", got.cpu_ns / got.count}, {"bytes_per_s", got.count / how.milliseconds * 1e3}};
+  clients.open_downloads(parameters.connections, parameters.size);
+  const Measured got = measure(server, parameters.milliseconds,
+                               [&](double seconds) { return clients.download(seconds); });
+  return {{"byte_ns", got.cpu_ns / got.count},
+          {"bytes_per_s", got.count / parameters.milliseconds * 1e3}};
 }
 
-std::vector<Figure> stay_idle(const ServerProcess& server, const Parameters& how) {
+std::vector<Figure> stay_idle(const ServerProcess& server, const Parameters& parameters) {
   constexpr int request_bytes = 1024;
   TlsClients clients(server.port());
   // Excludes memory that a library allocates once, for its first connections.
@@ -65,9 +66,9 @@ std::vector<Figure> stay_idle(const ServerProcess& server, const Parameters& how
   clients.close_all();
   server.wait_until_idle();
   const auto before = server.anonymous_bytes();
-  clients.open_idle(how.connections, request_bytes);
+  clients.open_idle(parameters.connections, request_bytes);
   server.wait_until_idle();
-  return {{"connection_bytes", double(server.anonymous_bytes() - before) / how.connections}};
+  return {{"connection_bytes", double(server.anonymous_bytes() - before) / parameters.connections}};
 }
 
 }  // namespace
@@ -103,23 +104,25 @@ std::string name_of(int certificate) {
 int run_tls(int argc, char** argv, Serve serve) {
   pinned_processor();
   int iterations = 1;
-  Parameters how;
+  Parameters parameters;
   CommandLine line("Runs a TLS server and clients.", iterations);
   const auto add_time = [&] {
-    line.add("--milliseconds", how.milliseconds, "length of a measurement", 10, 20'000);
+    line.add("--milliseconds", parameters.milliseconds, "length of a measurement", 10, 20'000);
   };
   line.add_command("handshakes", "connections that are reset after the handshake");
-  line.add("--kind", how.resumed, "whether sessions are resumed", {{"full", 0}, {"resumed", 1}});
-  line.add("--connections", how.connections, "concurrent handshakes", 1, 10'000);
-  line.add_optional("--names", how.names, "certificates by name", 1, 100'000);
-  line.add_optional("--loops", how.loops, "loops, each on a thread of the one processor", 1, 8);
+  line.add("--kind", parameters.resumed, "whether sessions are resumed",
+           {{"full", 0}, {"resumed", 1}});
+  line.add("--connections", parameters.connections, "concurrent handshakes", 1, 10'000);
+  line.add_optional("--names", parameters.names, "certificates by name", 1, 100'000);
+  line.add_optional("--loops", parameters.loops, "loops, each on a thread of the one processor", 1,
+                    8);
   add_time();
   line.add_command("bulk", "downloads");
-  line.add("--connections", how.connections, "connections", 1, 10'000);
-  line.add("--size", how.size, "bytes of a download", 1, 1 << 28);
+  line.add("--connections", parameters.connections, "connections", 1, 10'000);
+  line.add("--size", parameters.size, "bytes of a download", 1, 1 << 28);
   add_time();
   line.add_command("idle", "connections that have made one request");
-  line.add("--connections", how.connections, "connections", 1, 1'000'000);
+  line.add("--connections", parameters.connections, "connections", 1, 1'000'000);
   line.parse_or_exit(argc, argv);
 
   const TemporaryFolder folder;
@@ -130,17 +133,17 @@ int run_tls(int argc, char** argv, Serve serve) {
     feed_watchdog();
     ServerOptions options;
     options.folder = folder.path();
-    options.names = how.names;
-    options.loops = how.loops;
-    options.answer_bytes = line.has_command("bulk") ? how.size : 1024;
+    options.names = parameters.names;
+    options.loops = parameters.loops;
+    options.answer_bytes = line.has_command("bulk") ? parameters.size : 1024;
     const ServerProcess server(serve, options);
     server.wait_until_it_listens();
     if (line.has_command("handshakes")) {
-      report.add(shake_hands(server, how));
+      report.add(shake_hands(server, parameters));
     } else if (line.has_command("bulk")) {
-      report.add(download(server, how));
+      report.add(download(server, parameters));
     } else {
-      report.add(stay_idle(server, how));
+      report.add(stay_idle(server, parameters));
     }
     info = server.info();
   }

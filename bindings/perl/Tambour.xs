@@ -281,7 +281,7 @@ bool
 started(SV* reference)
   CODE:
     RETVAL = visit(self_of(aTHX_ reference, Kind::none),
-                   [](auto& handle) { return handle.started(); });
+                   [](auto& handle) { return handle.is_started(); });
   OUTPUT: RETVAL
 
 int
@@ -315,7 +315,7 @@ MODULE = Tambour  PACKAGE = Tambour::IO
 int
 fd(SV* reference)
   CODE:
-    RETVAL = handle_as<FdWatcher>(self_of(aTHX_ reference, Kind::io)).descriptor();
+    RETVAL = handle_as<FdWatcher>(self_of(aTHX_ reference, Kind::io)).fd();
   OUTPUT: RETVAL
 
 IV
@@ -351,7 +351,7 @@ SV*
 remaining(SV* reference)
   CODE:
     auto& timer = handle_as<Timer>(self_of(aTHX_ reference, Kind::timer));
-    RETVAL = timer.started()
+    RETVAL = timer.is_started()
                  ? newSVnv(to_seconds(timer.deadline() - state(aTHX).loop().now()))
                  : newSV(0);
   OUTPUT: RETVAL
@@ -374,7 +374,7 @@ SV*
 at(SV* reference)
   CODE:
     auto& watch = handle_as<WallWatch>(self_of(aTHX_ reference, Kind::wall));
-    RETVAL = watch.started() ? newSVnv(to_seconds(watch.timer.time().time_since_epoch()))
+    RETVAL = watch.is_started() ? newSVnv(to_seconds(watch.timer.time().time_since_epoch()))
                              : newSV(0);
   OUTPUT: RETVAL
 
@@ -440,7 +440,7 @@ send(SV* reference)
 bool
 sent(SV* reference)
   CODE:
-    RETVAL = handle_as<Async>(self_of(aTHX_ reference, Kind::async)).sent();
+    RETVAL = handle_as<Async>(self_of(aTHX_ reference, Kind::async)).is_sent();
   OUTPUT: RETVAL
 
 void

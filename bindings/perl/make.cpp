@@ -34,8 +34,8 @@ SV* make_started(pTHX_ State& state, Kind kind, SV* callback, bool plain, Make&&
   return reference;
 }
 
-void check_time(pTHX_ NV seconds, const char* what) {
-  if (std::isnan(seconds)) croak("Tambour: %s is not a number", what);
+void check_time(pTHX_ NV seconds, const char* text) {
+  if (std::isnan(seconds)) croak("Tambour: %s is not a number", text);
 }
 
 /// The callback of handles without arguments: marks the watcher as due.
@@ -84,46 +84,46 @@ int signal_of(pTHX_ SV* signal) {
 }
 
 SV* make_io(pTHX_ int fd, Events events, SV* callback, bool plain) {
-  State& own = state(aTHX);
-  SV* const self = make_watcher(aTHX_ own, Kind::io, callback, plain, [&](SV* made) {
-    auto* const watcher = new (own.cells().allocate())
-        FdWatcher(own.loop(), fd, events, [&own, made](Events got) { own.note(made, got); });
+  State& own_state = state(aTHX);
+  SV* const self = make_watcher(aTHX_ local, Kind::io, callback, plain, [&](SV* created) {
+    auto* const watcher = new (local.cells().allocate()) FdWatcher(
+        local.loop(), fd, events, [&local, created](Events got) { local.note(created, got); });
     static_cast<void>(watcher->start());  // Fails only for negative descriptors.
     return watcher;
   });
-  return bless_watcher(aTHX_ self, own.stash(Kind::io));
+  return bless_watcher(aTHX_ self, own_state.stash(Kind::io));
 }
 
 void set_timer(Timer& timer, NV after, NV interval) noexcept {
   // reset() counts from the start of the iteration, as AnyEvent->now does; start() reads the clock.
-  if (interval > 0 || timer.started()) timer.start(Duration::max(), to_duration(interval));
+  if (interval > 0 || timer.is_started()) timer.start(Duration::max(), to_duration(interval));
   timer.reset(to_duration(after));
 }
 
 SV* make_timer(pTHX_ NV after, NV interval, SV* callback, bool plain) {
   check_time(aTHX_ after, "the delay of a timer");
   check_time(aTHX_ interval, "the interval of a timer");
-  State& own = state(aTHX);
-  SV* const self = make_watcher(aTHX_ own, Kind::timer, callback, plain, [&](SV* made) {
-    void* const cell = own.cells().allocate();
+  State& own_state = state(aTHX);
+  SV* const self = make_watcher(aTHX_ local, Kind::timer, callback, plain, [&](SV* created) {
+    void* const cell = local.cells().allocate();
     try {
-      auto* const timer = new (cell) Timer(own.loop(), notifier(own, made));
+      auto* const timer = new (cell) Timer(local.loop(), notifier(local, created));
       set_timer(*timer, after, interval);
       return timer;
     } catch (...) {
-      own.cells().deallocate(cell);
+      local.cells().deallocate(cell);
       throw;
     }
   });
-  return bless_watcher(aTHX_ self, own.stash(Kind::timer));
+  return bless_watcher(aTHX_ self, own_state.stash(Kind::timer));
 }
 
 SV* make_wall(pTHX_ NV at, NV interval, SV* callback) {
   check_time(aTHX_ at, "the time of a wall-clock timer");
   check_time(aTHX_ interval, "the interval of a wall-clock timer");
-  State& own = state(aTHX);
-  return make_started(aTHX_ own, Kind::wall, callback, false, [&](SV* made) {
-    auto* const watch = new WallWatch(own, made);
+  State& own_state = state(aTHX);
+  return make_started(aTHX_ local, Kind::wall, callback, false, [&](SV* created) {
+    auto* const watch = new WallWatch(local, created);
     watch->at = to_duration(at);
     watch->interval = to_duration(interval);
     return watch;
@@ -132,17 +132,17 @@ SV* make_wall(pTHX_ NV at, NV interval, SV* callback) {
 
 SV* make_signal(pTHX_ SV* signal, SV* callback, bool plain) {
   const int number = signal_of(aTHX_ signal);
-  State& own = state(aTHX);
-  return make_started(aTHX_ own, Kind::signal, callback, plain, [&](SV* made) {
-    return new Signal(own.loop(), number, [&own, made](int) { own.note(made); });
+  State& own_state = state(aTHX);
+  return make_started(aTHX_ local, Kind::signal, callback, plain, [&](SV* created) {
+    return new Signal(local.loop(), number, [&local, created](int) { local.note(created); });
   });
 }
 
 SV* make_child(pTHX_ IV pid, bool trace, SV* callback, bool plain) {
   if (pid < 0 || pid > INT_MAX) croak("Tambour: no such process: %" IVdf, pid);
-  State& own = state(aTHX);
-  return make_started(aTHX_ own, Kind::child, callback, plain, [&](SV* made) {
-    return new ChildWatch(own, made, static_cast<pid_t>(pid), trace);
+  State& own_state = state(aTHX);
+  return make_started(aTHX_ local, Kind::child, callback, plain, [&](SV* created) {
+    return new ChildWatch(local, created, static_cast<pid_t>(pid), trace);
   });
 }
 
@@ -150,35 +150,38 @@ SV* make_stat(pTHX_ SV* path, NV interval, SV* callback) {
   check_time(aTHX_ interval, "the interval of a file's status");
   STRLEN length;
   const char* const bytes = SvPVbyte(path, length);
-  State& own = state(aTHX);
-  return make_started(aTHX_ own, Kind::stat, callback, false, [&](SV* made) {
-    return new StatWatch(own, made, std::string(bytes, length),
+  State& own_state = state(aTHX);
+  return make_started(aTHX_ local, Kind::stat, callback, false, [&](SV* created) {
+    return new StatWatch(local, created, std::string(bytes, length),
                          {.interval = to_duration(interval)});
   });
 }
 
 SV* make_idle(pTHX_ SV* callback, bool plain) {
-  State& own = state(aTHX);
-  return make_started(aTHX_ own, Kind::idle, callback, plain,
-                      [&](SV* made) { return new Idle(own.loop(), notifier(own, made)); });
+  State& own_state = state(aTHX);
+  return make_started(aTHX_ local, Kind::idle, callback, plain, [&](SV* created) {
+    return new Idle(local.loop(), notifier(local, created));
+  });
 }
 
 SV* make_fork(pTHX_ SV* callback) {
-  State& own = state(aTHX);
-  return make_started(aTHX_ own, Kind::fork, callback, false,
-                      [&](SV* made) { return new ForkHook(own.loop(), notifier(own, made)); });
+  State& own_state = state(aTHX);
+  return make_started(aTHX_ local, Kind::fork, callback, false, [&](SV* created) {
+    return new ForkHook(local.loop(), notifier(local, created));
+  });
 }
 
 SV* make_async(pTHX_ SV* callback) {
-  State& own = state(aTHX);
-  return make_started(aTHX_ own, Kind::async, callback, false,
-                      [&](SV* made) { return new Async(own.loop(), notifier(own, made)); });
+  State& own_state = state(aTHX);
+  return make_started(aTHX_ local, Kind::async, callback, false, [&](SV* created) {
+    return new Async(local.loop(), notifier(local, created));
+  });
 }
 
 SV* make_hook(pTHX_ Kind kind, SV* callback) {
-  State& own = state(aTHX);
-  return make_started(aTHX_ own, kind, callback, false,
-                      [&](SV* made) { return new RunHook(own, made, kind); });
+  State& own_state = state(aTHX);
+  return make_started(aTHX_ local, kind, callback, false,
+                      [&](SV* created) { return new RunHook(local, created, kind); });
 }
 
 }  // namespace tambour::perl

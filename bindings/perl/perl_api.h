@@ -16,16 +16,16 @@
 #include <utility>
 #include <vector>
 
-#include <tambour/async.h>
-#include <tambour/child.h>
-#include <tambour/event_loop.h>
-#include <tambour/fd_watcher.h>
-#include <tambour/file_status.h>
-#include <tambour/hooks.h>
-#include <tambour/loop_control.h>
-#include <tambour/signal.h>
-#include <tambour/timer.h>
-#include <tambour/wall_timer.h>
+#include <tambour/events/child.h>
+#include <tambour/events/file_status.h>
+#include <tambour/events/signal.h>
+#include <tambour/events/wall_timer.h>
+#include <tambour/loop/async.h>
+#include <tambour/loop/control.h>
+#include <tambour/loop/event_loop.h>
+#include <tambour/loop/fd_watcher.h>
+#include <tambour/loop/hooks.h>
+#include <tambour/loop/timer.h>
 
 // Perl's headers are C code that causes warnings in C++23.
 #pragma GCC diagnostic push

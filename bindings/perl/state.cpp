@@ -186,7 +186,7 @@ Result<> State::watch_any_child(ChildWatch& watch) {
   if (watch.any_started) return {};
   if (any_child_ == nullptr) {
     any_child_ = std::make_unique<Child>(*loop_, any_child, [this](const ChildStatus& status) {
-      for (ChildWatch* each : any_watches_) each->note(status.pid, wait_status(status));
+      for (ChildWatch* any_watch : any_watches_) any_watch->note(status.pid, wait_status(status));
     });
   }
   if (auto started = any_child_->start(); !started) return started;
@@ -204,8 +204,9 @@ void State::unwatch_any_child(ChildWatch& watch) noexcept {
 void State::report_to_any_child(const ChildWatch& named, int status) {
   if (named.any_reported) return;
   const pid_t pid = named.child.pid();
-  for (ChildWatch* each : named_children_) each->any_reported |= each->child.pid() == pid;
-  for (ChildWatch* each : any_watches_) each->note(pid, status);
+  for (ChildWatch* child_watch : named_children_)
+    child_watch->any_reported |= child_watch->child.pid() == pid;
+  for (ChildWatch* any_watch : any_watches_) any_watch->note(pid, status);
 }
 
 void State::run(pTHX_ Until until, HV* condvar) {

@@ -69,7 +69,7 @@ ChildWatch::ChildWatch(State& owner, SV* watcher, pid_t pid, bool trace)
           owner.loop(), pid,
           [this](const ChildStatus& status) {
             note(status.pid, wait_status(status));
-            if (status.ended() && status.event != ChildStatus::Event::lost)
+            if (status.has_ended() && status.event != ChildStatus::Event::lost)
               state.report_to_any_child(*this, wait_status(status));
           },
           trace ? ChildChanges::all : ChildChanges::end) {
@@ -83,7 +83,7 @@ ChildWatch::~ChildWatch() {
 
 Result<> ChildWatch::start() {
   if (any) return state.watch_any_child(*this);
-  if (!child.started()) any_reported = false;
+  if (!child.is_started()) any_reported = false;
   return child.start();
 }
 
@@ -216,7 +216,7 @@ void start(pTHX_ State& state, SV* self) {
   Error failed;
   visit(self, [&failed](auto& handle) {
     if constexpr (requires { handle.reset(); }) {
-      if (!handle.started()) handle.reset();
+      if (!handle.is_started()) handle.reset();
     } else if constexpr (requires { handle.start().error(); }) {
       if (auto started = handle.start(); !started) failed = started.error();
     } else {

@@ -61,7 +61,7 @@ class RunHook {
 
   void start();
   void stop() noexcept;
-  [[nodiscard]] bool started() const noexcept { return started_; }
+  [[nodiscard]] bool is_started() const noexcept { return started_; }
   [[nodiscard]] int priority() const noexcept { return priority_; }
   void set_priority(int priority) noexcept;
 
@@ -93,7 +93,7 @@ struct ChildWatch {
 
   Result<> start();
   void stop() noexcept;
-  [[nodiscard]] bool started() const noexcept { return any ? any_started : child.started(); }
+  [[nodiscard]] bool is_started() const noexcept { return any ? any_started : child.is_started(); }
   [[nodiscard]] int priority() const noexcept { return child.priority(); }
   void set_priority(int priority) noexcept { child.set_priority(priority); }
 
@@ -113,7 +113,7 @@ struct StatWatch {
 
   Result<> start() noexcept { return status.start(); }
   void stop() noexcept { status.stop(); }
-  [[nodiscard]] bool started() const noexcept { return status.started(); }
+  [[nodiscard]] bool is_started() const noexcept { return status.is_started(); }
   [[nodiscard]] int priority() const noexcept { return status.priority(); }
   void set_priority(int priority) noexcept { status.set_priority(priority); }
 
@@ -127,7 +127,7 @@ struct WallWatch {
 
   Result<> start() noexcept;
   void stop() noexcept { timer.stop(); }
-  [[nodiscard]] bool started() const noexcept { return timer.started(); }
+  [[nodiscard]] bool is_started() const noexcept { return timer.is_started(); }
   [[nodiscard]] int priority() const noexcept { return timer.priority(); }
   void set_priority(int priority) noexcept { timer.set_priority(priority); }
 

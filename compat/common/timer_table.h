@@ -147,7 +147,7 @@ class TimerTable {
   unsigned first_free_ = 0;        ///< The position that was freed last; 0: none.
   std::size_t size_ = 0;
   std::array<Entry*, 32> chunks_{};
-  base::TimingWheel wheel_;
+  detail::base::TimingWheel wheel_;
 };
 
 }  // namespace tambour::compat

@@ -34,14 +34,14 @@ void* reallocate(void* memory, std::size_t bytes) noexcept {
   return moved;
 }
 
-void system_error_occurred(const char* what) noexcept {
-  if (syserr_cb != nullptr) return syserr_cb(what);
-  std::perror(what);
+void system_error_occurred(const char* text) noexcept {
+  if (syserr_cb != nullptr) return syserr_cb(text);
+  std::perror(text);
   std::abort();
 }
 
 void Loop::verify() {
-  using base::check;
+  using detail::base::check;
   descriptors.for_each([](int fd, FdRecord& record) {
     const ev_io* slow = record.first;
     int steps = 0;
@@ -107,7 +107,7 @@ void ev_set_allocator(void* (*cb)(void*, long) noexcept) noexcept {
 void ev_set_syserr_cb(void (*cb)(const char*) noexcept) noexcept { tambour::libev::syserr_cb = cb; }
 
 int ev_run(struct ev_loop* loop, int flags) { return loop->run(flags); }
-void ev_break(struct ev_loop* loop, int how) noexcept { loop->break_how = how; }
+void ev_break(struct ev_loop* loop, int mode) noexcept { loop->break_how = mode; }
 void ev_ref(struct ev_loop* loop) noexcept { ++loop->references; }
 void ev_unref(struct ev_loop* loop) noexcept { --loop->references; }
 

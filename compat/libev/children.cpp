@@ -61,8 +61,9 @@ using namespace tambour::libev;
 
 void ev_child_start(struct ev_loop* loop, ev_child* w) noexcept {
   if (w->active != 0) return;
-  tambour::base::check(loop == ev_default_loop_ptr,
-                       "ev_child_start: child watchers are only supported in the default loop");
+  tambour::detail::base::check(
+      loop == ev_default_loop_ptr,
+      "ev_child_start: child watchers are only supported in the default loop");
   loop->start(w, 1);
   ev_watcher_list*& first = bucket_of(w->pid);
   w->next = first;

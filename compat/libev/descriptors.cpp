@@ -97,18 +97,18 @@ void Descriptors::add_and_note(ev_io& io) noexcept {
 
 void Descriptors::remove_and_note(ev_io& io) noexcept {
   FdRecord* const record = find(io.fd);
-  base::check(record != nullptr, "ev_io_stop: fd was changed while the watcher was active");
+  detail::base::check(record != nullptr, "ev_io_stop: fd was changed while the watcher was active");
   ev_io* before = nullptr;
-  ev_io* each = record->first;
-  while (each != nullptr && each != &io) each = after(before = each);
-  if (each == nullptr) return;  // It was stopped by fail().
+  ev_io* entry = record->first;
+  while (entry != nullptr && entry != &io) entry = after(before = entry);
+  if (entry == nullptr) return;  // It was stopped by fail().
   if (before == nullptr) {
     record->first = after(&io);
   } else {
     before->next = io.next;
   }
   int events = EV_NONE;
-  for (each = record->first; each != nullptr; each = after(each)) events |= each->events;
+  for (entry = record->first; entry != nullptr; entry = after(entry)) events |= entry->events;
   record->events = to_events(events);
   note(*record);
   record->stopped = &io;
@@ -121,7 +121,7 @@ void Descriptors::feed(int fd, int events) noexcept {
 }  // namespace tambour::libev
 
 void ev_io_start(struct ev_loop* loop, ev_io* w) noexcept {
-  using tambour::base::check;
+  using tambour::detail::base::check;
   if (w->active != 0) return;
   check(w->fd >= 0, "ev_io_start: negative fd");
   check((w->events & ~(EV__IOFDSET | EV_READ | EV_WRITE)) == 0, "ev_io_start: illegal event mask");

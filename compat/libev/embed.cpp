@@ -8,7 +8,7 @@
 namespace {
 
 int descriptor_of(struct ev_loop* other) noexcept {
-  const auto descriptor = other->poller->descriptor();
+  const auto descriptor = other->poller->fd();
   return descriptor ? *descriptor : -1;
 }
 
@@ -60,8 +60,9 @@ void ev_embed_sweep(struct ev_loop* loop, ev_embed* w) noexcept {
 void ev_embed_start(struct ev_loop* loop, ev_embed* w) noexcept {
   if (w->active != 0) return;
   const int descriptor = descriptor_of(w->other);
-  tambour::base::check(descriptor >= 0 && (ev_backend(w->other) & ev_embeddable_backends()) != 0,
-                       "ev_embed_start: the loop to be embedded is not embeddable");
+  tambour::detail::base::check(
+      descriptor >= 0 && (ev_backend(w->other) & ev_embeddable_backends()) != 0,
+      "ev_embed_start: the loop to be embedded is not embeddable");
   w->other->be_embedded();
   ev_io_init(&w->io, &on_readable, descriptor, EV_READ);
   ev_set_priority(&w->io, w->priority);

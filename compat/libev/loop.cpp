@@ -36,7 +36,7 @@ constexpr ev_tstamp without_end = 1e13;
 
 }  // namespace
 
-int Loop::run(int how) {
+int Loop::run(int mode) {
   ++depth;
   break_how = EVBREAK_CANCEL;
   invoke_pending();
@@ -56,22 +56,22 @@ int Loop::run(int how) {
     if (break_how != EVBREAK_CANCEL) break;
     if (forked) [[unlikely]]
       reopen();
-    wait(how);
+    wait(mode);
     timers.expire();
     periodics.expire();
     if (idle_count != 0) feed_idles();
     if (checks.count() != 0) checks.feed_all(pendings, EV_CHECK);
     invoke_pending();
   } while (references != 0 && break_how == EVBREAK_CANCEL &&
-           (how & (EVRUN_ONCE | EVRUN_NOWAIT)) == 0);
+           (mode & (EVRUN_ONCE | EVRUN_NOWAIT)) == 0);
   if (break_how == EVBREAK_ONE) break_how = EVBREAK_CANCEL;
   if (--depth == 0) poller->release_unwatched_fds();
   return references;
 }
 
-void Loop::wait(int how) {
+void Loop::wait(int mode) {
   const bool timed = !timers.empty() || !periodics.empty();
-  const bool may_block = (how & EVRUN_NOWAIT) == 0 && idle_count == 0 && references != 0;
+  const bool may_block = (mode & EVRUN_NOWAIT) == 0 && idle_count == 0 && references != 0;
   ++iterations;
   signals.before_wait();
   ev_tstamp seconds = 0.;
@@ -138,9 +138,10 @@ void Loop::poll_released(std::int64_t timeout_ns) noexcept {
   if (messages_.load(std::memory_order_seq_cst)) block = false;
   if (release_cb != nullptr) release_cb(handle());
   if (block) {
-    const timespec timeout = base::to_timespec(timeout_ns < 0 ? 0 : timeout_ns);
-    base::system_call(base::Call::ppoll, ::ppoll, &released_[0], static_cast<nfds_t>(count),
-                      timeout_ns < 0 ? nullptr : &timeout, nullptr);
+    const timespec timeout = detail::base::to_timespec(timeout_ns < 0 ? 0 : timeout_ns);
+    detail::base::system_call(detail::base::Call::ppoll, ::ppoll, &released_[0],
+                              static_cast<nfds_t>(count), timeout_ns < 0 ? nullptr : &timeout,
+                              nullptr);
   }
   if (acquire_cb != nullptr) acquire_cb(handle());
   if (!block) return;
@@ -152,12 +153,13 @@ void Loop::poll_released(std::int64_t timeout_ns) noexcept {
 /// descriptors and the eventfd that wakes up the loop.
 int Loop::list_descriptors() noexcept {
   released_.need(1);
-  if (const auto descriptor = poller->descriptor()) {
+  if (const auto descriptor = poller->fd()) {
     released_[0] = {.fd = *descriptor, .events = POLLIN, .revents = 0};
     return 1;
   }
   std::uint64_t wakes;
-  base::system_call(base::Call::eventfd_read, ::read, waker_.get(), &wakes, sizeof wakes);
+  detail::base::system_call(detail::base::Call::eventfd_read, ::read, waker_.get(), &wakes,
+                            sizeof wakes);
   int count = 0;
   released_[count++] = {.fd = waker_.get(), .events = POLLIN, .revents = 0};
   descriptors.for_each([&](int fd, const FdRecord& record) {
@@ -171,9 +173,9 @@ int Loop::list_descriptors() noexcept {
 void Loop::prepare_to_be_released() noexcept {
   // Other threads may start the first ev_async watcher while the loop waits.
   accept_messages();
-  if (poller->descriptor()) return;
-  waker_ =
-      UniqueFd(base::system_call(base::Call::eventfd, ::eventfd, 0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (poller->fd()) return;
+  waker_ = UniqueFd(detail::base::system_call(detail::base::Call::eventfd, ::eventfd, 0,
+                                              EFD_CLOEXEC | EFD_NONBLOCK));
 }
 
 void Loop::accept_messages() noexcept {
@@ -196,7 +198,8 @@ void Loop::wake_up() noexcept {
   if (!waker_.is_open()) return;
   const int saved = errno;
   const std::uint64_t one = 1;
-  base::system_call(base::Call::eventfd_write, ::write, waker_.get(), &one, sizeof one);
+  detail::base::system_call(detail::base::Call::eventfd_write, ::write, waker_.get(), &one,
+                            sizeof one);
   errno = saved;
 }
 
@@ -251,9 +254,9 @@ void Loop::watch_wall_clock() noexcept {
 }
 
 void Loop::open_timerfd() noexcept {
-  using base::Call;
-  timerfd_ = UniqueFd(base::system_call(Call::timerfd_create, ::timerfd_create, CLOCK_REALTIME,
-                                        TFD_CLOEXEC | TFD_NONBLOCK));
+  using detail::base::Call;
+  timerfd_ = UniqueFd(detail::base::system_call(Call::timerfd_create, ::timerfd_create,
+                                                CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK));
   if (!timerfd_.is_open()) {
     use_timerfd_ = false;
     return;
@@ -270,10 +273,10 @@ void Loop::open_timerfd() noexcept {
 void Loop::arm_timerfd() noexcept {
   itimerspec never{};
   never.it_value.tv_sec = std::numeric_limits<std::int32_t>::max();
-  constexpr int how = TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET;
+  constexpr int mode = TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET;
   const auto arm = [&] {
-    return base::system_call(base::Call::timerfd_set, ::timerfd_settime, timerfd_.get(), how,
-                             &never, nullptr);
+    return detail::base::system_call(detail::base::Call::timerfd_set, ::timerfd_settime,
+                                     timerfd_.get(), mode, &never, nullptr);
   };
   // ECANCELED: the clock was set since it was last read. The callers read it again.
   if (arm() != 0 && errno == ECANCELED) arm();
@@ -281,8 +284,8 @@ void Loop::arm_timerfd() noexcept {
 
 void Loop::on_wall_clock_set(struct ev_loop* loop, ev_io*, int) {
   std::uint64_t expirations;
-  base::system_call(base::Call::timerfd_read, ::read, loop->timerfd_.get(), &expirations,
-                    sizeof expirations);
+  detail::base::system_call(detail::base::Call::timerfd_read, ::read, loop->timerfd_.get(),
+                            &expirations, sizeof expirations);
   loop->arm_timerfd();
   loop->clock.synchronise();
   loop->periodics.reschedule();

@@ -32,7 +32,7 @@ namespace tambour::libev {
 struct Loop {
   /// The parts of a loop. `poller` is null if none of the backends in the flags is available.
   struct Parts {
-    std::unique_ptr<backend::Backend> poller;
+    std::unique_ptr<detail::backend::Backend> poller;
     unsigned flags = 0;
     unsigned backend_kind = 0;  ///< The EVBACKEND_ flag of the backend.
   };
@@ -70,7 +70,7 @@ struct Loop {
   void start_own(ev_io& io, int fd) noexcept;
   void stop_own(ev_io& io) noexcept;
 
-  int run(int how);
+  int run(int mode);
   void invoke_pending() {
     if (invoke_pending_cb != nullptr) {
       invoke_pending_cb(handle());
@@ -113,7 +113,7 @@ struct Loop {
 
   Pendings pendings;
   Clock clock;
-  std::unique_ptr<backend::Backend> poller;
+  std::unique_ptr<detail::backend::Backend> poller;
   unsigned flags;
   unsigned backend_kind;
   int references = 0;  ///< Active watchers, plus ev_ref() and minus ev_unref() calls.
@@ -145,7 +145,7 @@ struct Loop {
   Array<ev_watcher*> in_reverse;  ///< The timers that expire in one iteration, until they are fed.
 
  private:
-  void wait(int how);
+  void wait(int mode);
   [[nodiscard]] ev_tstamp time_to_wait(ev_tstamp before) noexcept;
   void poll(ev_tstamp seconds) noexcept;
   void poll_released(std::int64_t timeout_ns) noexcept;
@@ -160,8 +160,9 @@ struct Loop {
   static void on_message(struct ev_loop* loop, ev_io* messenger, int events);
   static void on_wall_clock_set(struct ev_loop* loop, ev_io* io, int events);
 
-  base::ReadyQueue ready_;  ///< Backend results other than descriptor events: failures, wakeups.
-  bool embedded_ = false;   ///< Is or was embedded in another loop.
+  detail::base::ReadyQueue
+      ready_;              ///< Backend results other than descriptor events: failures, wakeups.
+  bool embedded_ = false;  ///< Is or was embedded in another loop.
   /// Pending while there are messages. All messages are processed by its callback, like libev's
   /// `pipe_w`: messages sent after that wait for the next iteration.
   ev_io messenger_;
@@ -176,7 +177,7 @@ struct Loop {
 };
 
 /// Calls the function set by ev_set_syserr_cb(), or perror(3) and abort(3).
-void system_error_occurred(const char* what) noexcept;
+void system_error_occurred(const char* text) noexcept;
 
 /// Makes the default loop reap all children of the process, as soon as it is created.
 void start_reaping(Loop& loop, ev_signal& watcher) noexcept;

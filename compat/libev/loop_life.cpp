@@ -24,9 +24,9 @@ constexpr Kind kinds[] = {{EVBACKEND_IOURING, BackendKind::io_uring},
                           {EVBACKEND_POLL, BackendKind::poll},
                           {EVBACKEND_SELECT, BackendKind::select}};
 
-std::unique_ptr<backend::Backend> open_kind(BackendKind kind) noexcept {
+std::unique_ptr<detail::backend::Backend> open_kind(BackendKind kind) noexcept {
   try {
-    auto opened = backend::open_backend_without_wake_up({.backend = kind});
+    auto opened = detail::backend::open_backend_without_wake_up({.backend = kind});
     // io_uring falls back to epoll, but the caller asked for io_uring only.
     if (!opened || (*opened)->traits().kind != kind) return nullptr;
     if (!(*opened)->share()) return nullptr;
@@ -38,16 +38,17 @@ std::unique_ptr<backend::Backend> open_kind(BackendKind kind) noexcept {
 
 /// The backend of a destroyed default loop. Watchers can be started and stopped without effect;
 /// running the loop is an error.
-class NoBackend final : public backend::Backend {
+class NoBackend final : public detail::backend::Backend {
  public:
   void submit(detail::Operation& /*operation*/) noexcept override {}
   void cancel(detail::Operation& /*operation*/) noexcept override {}
-  void poll(std::int64_t /*timeout_ns*/, base::ReadyQueue& /*ready*/) noexcept override {
-    base::check(false, "ev_run: this default loop was destroyed; call ev_default_loop() first");
+  void poll(std::int64_t /*timeout_ns*/, detail::base::ReadyQueue& /*ready*/) noexcept override {
+    detail::base::check(false,
+                        "ev_run: this default loop was destroyed; call ev_default_loop() first");
   }
   void wake() noexcept override {}
   void invalidate(int /*fd*/) noexcept override {}
-  void feed(int /*fd*/, Events /*events*/, base::ReadyQueue& /*ready*/) noexcept override {}
+  void feed(int /*fd*/, Events /*events*/, detail::base::ReadyQueue& /*ready*/) noexcept override {}
   Result<> reopen() noexcept override { return {}; }
   void abandon() noexcept override {}
 };
@@ -65,15 +66,15 @@ unsigned with_environment(unsigned flags) noexcept {
 
 Loop::Parts Loop::open(unsigned asked) noexcept {
   const unsigned flags = with_environment(asked);
-  for (const Kind& each : kinds) {
-    if ((flags & each.flag) == 0) continue;
-    auto opened = open_kind(each.kind);
+  for (const Kind& kind : kinds) {
+    if ((flags & kind.flag) == 0) continue;
+    auto opened = open_kind(kind.kind);
     if (opened == nullptr) continue;
     // These two flags are not taken from LIBEV_FLAGS.
     constexpr unsigned fixed = EVFLAG_FORKCHECK | EVFLAG_NOSIGMASK;
     return {.poller = std::move(opened),
             .flags = (flags & ~fixed) | (asked & fixed),
-            .backend_kind = each.flag};
+            .backend_kind = kind.flag};
   }
   return {};
 }

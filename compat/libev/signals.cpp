@@ -15,7 +15,7 @@
 namespace tambour::libev {
 namespace {
 
-using SignalSlot = tambour::events::SignalSlot;
+using SignalSlot = tambour::detail::events::SignalSlot;
 
 /// The loop that a signal belongs to. Signal handlers may read `loop` at any time.
 struct Owner {
@@ -37,11 +37,11 @@ ev_signal* after(const ev_signal* watcher) noexcept {
   return reinterpret_cast<ev_signal*>(watcher->next);
 }
 
-void set_mask(int how, int number) noexcept {
+void set_mask(int mode, int number) noexcept {
   sigset_t one;
   sigemptyset(&one);
   sigaddset(&one, number);
-  ::pthread_sigmask(how, &one, nullptr);
+  ::pthread_sigmask(mode, &one, nullptr);
 }
 
 }  // namespace
@@ -66,11 +66,11 @@ Signals::~Signals() {
 
 void Signals::add(ev_signal& watcher) noexcept {
   const int number = watcher.signum;
-  base::check(is_signal(number), "ev_signal_start: illegal signal number");
+  detail::base::check(is_signal(number), "ev_signal_start: illegal signal number");
   Owner& owner = owner_of(number);
   Loop* const whose = owner.loop.load();
-  base::check(whose == nullptr || whose == &loop_,
-              "ev_signal_start: a signal must not be attached to two different loops");
+  detail::base::check(whose == nullptr || whose == &loop_,
+                      "ev_signal_start: a signal must not be attached to two different loops");
   owner.loop = &loop_;
   loop_.start(&watcher, 1);
   watcher.next = reinterpret_cast<ev_watcher_list*>(owner.first);
@@ -82,10 +82,10 @@ void Signals::remove(ev_signal& watcher) noexcept {
   const int number = watcher.signum;
   Owner& owner = owner_of(number);
   ev_signal* before = nullptr;
-  ev_signal* each = owner.first;
-  while (each != nullptr && each != &watcher) each = after(before = each);
-  if (each != nullptr && before == nullptr) owner.first = after(&watcher);
-  if (each != nullptr && before != nullptr) before->next = watcher.next;
+  ev_signal* entry = owner.first;
+  while (entry != nullptr && entry != &watcher) entry = after(before = entry);
+  if (entry != nullptr && before == nullptr) owner.first = after(&watcher);
+  if (entry != nullptr && before != nullptr) before->next = watcher.next;
   loop_.stop(&watcher);
   if (owner.first != nullptr) return;
   uninstall(number);
@@ -135,7 +135,7 @@ bool Signals::open_slot() noexcept {
     return false;
   }
   slot_ = *taken;
-  loop_.watch_for_messages(slot_->descriptor());
+  loop_.watch_for_messages(slot_->fd());
   loop_.accept_messages();  // For raise().
   return true;
 }
@@ -169,8 +169,8 @@ void Signals::feed(int number) noexcept {
   const std::uint64_t others = ~SignalSlot::bit_of(number);
   arrived.fetch_and(others, std::memory_order_seq_cst);
   if (slot_ != nullptr) slot_->clear_pending(number);
-  for (ev_signal* each = owner_of(number).first; each != nullptr; each = after(each))
-    loop_.pendings.feed(base_of(each), EV_SIGNAL);
+  for (ev_signal* entry = owner_of(number).first; entry != nullptr; entry = after(entry))
+    loop_.pendings.feed(base_of(entry), EV_SIGNAL);
 }
 
 void Signals::raise(int number) noexcept {
@@ -208,7 +208,7 @@ void Signals::reopen() noexcept {
   if (slot_ != nullptr) {
     loop_.unwatch_messages();
     static_cast<void>(slot_->reopen());
-    loop_.watch_for_messages(slot_->descriptor());
+    loop_.watch_for_messages(slot_->fd());
   }
   if (had_signalfd_) {
     loop_.stop_own(signalfd_io_);

@@ -12,7 +12,7 @@
 
 #include <ev.h>
 
-#include <tambour/unique_fd.h>
+#include <tambour/base/unique_fd.h>
 
 #include "events/signal_slot.h"
 #include "watchers.h"
@@ -63,7 +63,7 @@ class Signals {
 
   Loop& loop_;
   bool use_signalfd_;
-  tambour::events::SignalSlot* slot_ = nullptr;
+  tambour::detail::events::SignalSlot* slot_ = nullptr;
   std::uint64_t by_slot_ = 0;  ///< The signals handled by `slot_`.
   UniqueFd signalfd_;
   bool had_signalfd_ = false;  ///< Before disown_if_lost().

@@ -54,7 +54,8 @@ bool is_local(const char* path) noexcept {
       0x58465342,  // xfs
   };
   struct statfs info;
-  if (base::system_call(base::Call::statfs, ::statfs, path, &info) != 0) return false;
+  if (detail::base::system_call(detail::base::Call::statfs, ::statfs, path, &info) != 0)
+    return false;
   for (const unsigned long type : local) {
     if (static_cast<unsigned long>(info.f_type) == type) return true;
   }
@@ -64,14 +65,14 @@ bool is_local(const char* path) noexcept {
 }  // namespace
 
 Stats::Stats(Loop& loop, bool use_inotify) noexcept : loop_(loop), use_inotify_(use_inotify) {
-  ev_init(&io_, [](struct ev_loop* on, ev_io*, int) { on->stats.on_readable(); });
+  ev_init(&io_, [](struct ev_loop* place, ev_io*, int) { place->stats.on_readable(); });
   ev_set_priority(&io_, EV_MAXPRI);
 }
 
 bool Stats::open() noexcept {
   if (inotify_.is_open() || !use_inotify_) return inotify_.is_open();
-  inotify_ = UniqueFd(
-      base::system_call(base::Call::inotify_create, ::inotify_init1, IN_CLOEXEC | IN_NONBLOCK));
+  inotify_ = UniqueFd(detail::base::system_call(detail::base::Call::inotify_create, ::inotify_init1,
+                                                IN_CLOEXEC | IN_NONBLOCK));
   if (!inotify_.is_open()) {
     use_inotify_ = false;
     return false;
@@ -81,7 +82,8 @@ bool Stats::open() noexcept {
 }
 
 void Stats::look(ev_stat& watcher) noexcept {
-  const int found = base::system_call(base::Call::stat, ::lstat, watcher.path, &watcher.attr);
+  const int found =
+      detail::base::system_call(detail::base::Call::stat, ::lstat, watcher.path, &watcher.attr);
   if (found != 0) {
     watcher.attr.st_nlink = 0;
   } else if (watcher.attr.st_nlink == 0) {
@@ -127,8 +129,8 @@ void Stats::watch(ev_stat& watcher) noexcept {
   constexpr std::uint32_t changes = IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF | IN_MODIFY |
                                     IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO |
                                     IN_DONT_FOLLOW | IN_MASK_ADD;
-  watcher.wd = base::system_call(base::Call::inotify_add, ::inotify_add_watch, inotify_.get(),
-                                 watcher.path, changes);
+  watcher.wd = detail::base::system_call(detail::base::Call::inotify_add, ::inotify_add_watch,
+                                         inotify_.get(), watcher.path, changes);
   ev_tstamp repeat = interval_of(watcher);
   if (watcher.wd >= 0) {
     repeat = is_local(watcher.path) ? 0. : interval_of(watcher, remote_interval);
@@ -155,8 +157,9 @@ int Stats::watch_above(const char* path, int error) noexcept {
     char* const end = std::strrchr(above, '/');
     if (end == nullptr || end == above) break;  // The root always exists.
     *end = '\0';
-    number = base::system_call(base::Call::inotify_add, ::inotify_add_watch, inotify_.get(), above,
-                               IN_MASK_ADD | IN_DELETE_SELF | IN_MOVE_SELF | appears);
+    number = detail::base::system_call(detail::base::Call::inotify_add, ::inotify_add_watch,
+                                       inotify_.get(), above,
+                                       IN_MASK_ADD | IN_DELETE_SELF | IN_MOVE_SELF | appears);
     error = errno;
   }
   return number;
@@ -170,9 +173,9 @@ void Stats::unwatch(ev_stat& watcher) noexcept {
   while (*link != nullptr && stat_of(*link) != &watcher) link = &(*link)->next;
   if (*link != nullptr) *link = watcher.next;
   // Other watchers may watch the same file and share its watch descriptor.
-  for (ev_watcher_list* each = buckets_[number % bucket_count]; each != nullptr;
-       each = each->next) {
-    if (stat_of(each)->wd == number) return;
+  for (ev_watcher_list* entry = buckets_[number % bucket_count]; entry != nullptr;
+       entry = entry->next) {
+    if (stat_of(entry)->wd == number) return;
   }
   ::inotify_rm_watch(inotify_.get(), number);
 }
@@ -201,8 +204,8 @@ void Stats::compare(ev_stat& watcher) noexcept {
 void Stats::on_readable() noexcept {
   alignas(inotify_event) char buffer[sizeof(inotify_event) * 2 + NAME_MAX];
   for (;;) {
-    const ssize_t bytes =
-        base::system_call(base::Call::inotify_read, ::read, inotify_.get(), buffer, sizeof buffer);
+    const ssize_t bytes = detail::base::system_call(detail::base::Call::inotify_read, ::read,
+                                                    inotify_.get(), buffer, sizeof buffer);
     if (bytes <= 0) return;
     for (ssize_t at = 0; at < bytes;) {
       const auto* event = reinterpret_cast<const inotify_event*>(buffer + at);
@@ -220,9 +223,9 @@ void Stats::tell(int number, std::uint32_t mask) noexcept {
 
 void Stats::set_bucket_interest(int bucket, int number, std::uint32_t mask) noexcept {
   ev_watcher_list* next = nullptr;
-  for (ev_watcher_list* each = buckets_[bucket]; each != nullptr; each = next) {
-    next = each->next;  // watch() may move it to another list.
-    ev_stat& watcher = *stat_of(each);
+  for (ev_watcher_list* entry = buckets_[bucket]; entry != nullptr; entry = next) {
+    next = entry->next;  // watch() may move it to another list.
+    ev_stat& watcher = *stat_of(entry);
     if (watcher.wd != number && number >= 0) continue;
     if ((mask & (IN_IGNORED | IN_UNMOUNT | IN_DELETE_SELF)) != 0) {
       unwatch(watcher);
@@ -243,9 +246,9 @@ void Stats::reopen() noexcept {
   inotify_.reset();
   const bool opened = open();
   for (ev_watcher_list*& bucket : buckets_) {
-    ev_watcher_list* each = std::exchange(bucket, nullptr);
-    while (each != nullptr) {
-      ev_stat& watcher = *stat_of(std::exchange(each, each->next));
+    ev_watcher_list* entry = std::exchange(bucket, nullptr);
+    while (entry != nullptr) {
+      ev_stat& watcher = *stat_of(std::exchange(entry, entry->next));
       watcher.wd = -1;
       if (opened) {
         watch(watcher);

@@ -9,7 +9,7 @@
 
 #include <ev.h>
 
-#include <tambour/unique_fd.h>
+#include <tambour/base/unique_fd.h>
 
 namespace tambour::libev {
 

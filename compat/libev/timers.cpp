@@ -41,7 +41,7 @@ void Timers::expire() noexcept {
   int count = 0;
   table_.expire(latest, [&](ev_timer& timer) {
     if (timer.repeat != 0.) {
-      base::check(timer.repeat > 0., "ev_timer: negative repeat value");
+      detail::base::check(timer.repeat > 0., "ev_timer: negative repeat value");
       timer.at += timer.repeat;
       if (timer.at < now) timer.at = now;
       table_.move(timer, key_of(timer.at));
@@ -59,9 +59,9 @@ void Timers::shift(ev_tstamp by) noexcept {
 
 void Timers::verify() noexcept {
   table_.for_each([this](const ev_timer& timer) {
-    base::check(table_.contains(timer), "ev_verify: the position of a timer is wrong");
-    base::check(table_.deadline(timer) == key_of(timer.at),
-                "ev_verify: `at` of an active timer was changed");
+    detail::base::check(table_.contains(timer), "ev_verify: the position of a timer is wrong");
+    detail::base::check(table_.deadline(timer) == key_of(timer.at),
+                        "ev_verify: `at` of an active timer was changed");
   });
 }
 
@@ -89,7 +89,7 @@ void Periodics::start(ev_periodic& periodic) noexcept {
   if (periodic.reschedule_cb != nullptr) {
     periodic.at = periodic.reschedule_cb(&periodic, loop_.clock.wall);
   } else if (periodic.interval != 0.) {
-    base::check(periodic.interval >= 0., "ev_periodic_start: negative interval");
+    detail::base::check(periodic.interval >= 0., "ev_periodic_start: negative interval");
     periodic.at = time_after_now(periodic);
   } else {
     periodic.at = periodic.offset;
@@ -112,7 +112,8 @@ void Periodics::expire() noexcept {
     ev_periodic& periodic = heap_.top();
     if (periodic.reschedule_cb != nullptr) {
       periodic.at = periodic.reschedule_cb(&periodic, now);
-      base::check(periodic.at >= now, "ev_periodic: the reschedule callback returned a past time");
+      detail::base::check(periodic.at >= now,
+                          "ev_periodic: the reschedule callback returned a past time");
       heap_.raise_top_key(key_of(periodic.at));
     } else if (periodic.interval != 0.) {
       periodic.at = time_after_now(periodic);
@@ -146,17 +147,18 @@ void Periodics::reschedule() noexcept {
 void Periodics::verify() const noexcept {
   for (std::uint32_t index = heap_.first_index(); index < heap_.end_index(); ++index) {
     const ev_periodic& periodic = heap_.item(index);
-    base::check(periodic.active == static_cast<int>(index),
-                "ev_verify: a periodic's place is wrong");
-    base::check(heap_.key(index) == key_of(periodic.at), "ev_verify: a periodic stands elsewhere");
-    base::check(heap_.key(heap_.parent(index)) <= heap_.key(index),
-                "ev_verify: the heap of periodics is not in order");
+    detail::base::check(periodic.active == static_cast<int>(index),
+                        "ev_verify: a periodic's place is wrong");
+    detail::base::check(heap_.key(index) == key_of(periodic.at),
+                        "ev_verify: a periodic stands elsewhere");
+    detail::base::check(heap_.key(heap_.parent(index)) <= heap_.key(index),
+                        "ev_verify: the heap of periodics is not in order");
   }
 }
 
 }  // namespace tambour::libev
 
-using tambour::base::check;
+using tambour::detail::base::check;
 
 void ev_timer_start(struct ev_loop* loop, ev_timer* w) noexcept {
   if (w->active != 0) return;

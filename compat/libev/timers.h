@@ -91,7 +91,7 @@ class Periodics {
   [[nodiscard]] ev_tstamp time_after_now(const ev_periodic& periodic) const noexcept;
 
   Loop& loop_;
-  base::QuadHeap<ev_periodic, PlaceInHeap> heap_;
+  detail::base::QuadHeap<ev_periodic, PlaceInHeap> heap_;
   Array<ev_periodic*> scratch_;
 };
 

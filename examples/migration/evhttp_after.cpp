@@ -20,7 +20,7 @@ void hello(Request& request, Response& response) {
   for (const auto& [name, value] : *parameters) {
     if (name == "name") text += value;
   }
-  response.fields().set("Content-Type", "text/plain");
+  response.headers().set("Content-Type", "text/plain");
   response.send(text + "\n");
 }
 

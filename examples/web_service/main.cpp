@@ -35,10 +35,10 @@ Task<> shut_down_and_stop(EventLoop& loop, http::Server& server) {
   loop.stop();
 }
 
-TlsServerContext tls_context(const char* certificate, const char* key) {
-  TlsServerOptions tls;
-  tls.identities.push_back({TlsPem::file(certificate), TlsPem::file(key)});
-  return or_throw(TlsServerContext::create(tls), "certificate");
+tls::ServerContext tls_context(const char* certificate, const char* key) {
+  tls::ServerOptions tls;
+  tls.identities.push_back({tls::Pem::file(certificate), tls::Pem::file(key)});
+  return or_throw(tls::ServerContext::create(tls), "certificate");
 }
 
 int main(int argc, char** argv) try {

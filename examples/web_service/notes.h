@@ -56,7 +56,7 @@ class Notes {
       co_return send_error(response, Status::insufficient_storage, "too many notes");
     const auto added = notes_.emplace(++last_id_, sent["text"].get<std::string>()).first;
     response.set_status(Status::created);
-    response.fields().set("Location", "/notes/" + std::to_string(last_id_));
+    response.headers().set("Location", "/notes/" + std::to_string(last_id_));
     send_json(response, json_of(*added));
   }
 
@@ -76,7 +76,7 @@ class Notes {
     return {{"id", note.first}, {"text", note.second}};
   }
   static void send_json(tambour::http::Response& response, const Json& json) {
-    response.fields().set("Content-Type", "application/json");
+    response.headers().set("Content-Type", "application/json");
     // Text that is not valid UTF-8 is replaced, because JSON cannot contain it.
     response.send(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
   }

@@ -15,10 +15,10 @@ using namespace std::chrono_literals;
 
 int failures = 0;
 
-void expect(bool holds, const char* what) {
+void expect(bool holds, const char* text) {
   if (holds) return;
   ++failures;
-  std::fprintf(stderr, "failed: %s\n", what);
+  std::fprintf(stderr, "failed: %s\n", text);
 }
 
 /// Sends a request, and returns the status and the body.
@@ -59,10 +59,10 @@ Task<> use_the_service(EventLoop& loop, bool& done) {
 
 /// Each seed is another run: with other delays and, if `is_rough`, with short reads and writes.
 void run(std::uint64_t seed, bool is_rough) {
-  SimulationOptions network;
+  sim::Options network;
   if (is_rough) network.short_read = network.short_write = 0.5;
-  Simulation simulation(seed, network);
-  SimulatedHost& host = simulation.add_host("server");  // 10.0.0.1
+  sim::Simulation simulation(seed, network);
+  sim::Host& host = simulation.add_host("server");  // 10.0.0.1
   EventLoop server_loop(host.loop_options());
   EventLoop client_loop(simulation.add_host("client").loop_options());
   Notes notes;

@@ -1,6 +1,6 @@
 // Endpoint: parsing, formatting and comparing socket addresses, and their conversion from and to
 // sockaddr.
-#include <tambour/endpoint.h>
+#include <tambour/net/endpoint.h>
 
 #include <bit>
 #include <cerrno>
@@ -44,8 +44,8 @@ Result<Endpoint> Endpoint::parse(std::string_view text) {
   if (text.starts_with(unix_scheme)) return unix_name(text.substr(unix_scheme.size()));
 
   const std::size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos) return base::failure(EINVAL);
-  const auto port = base::parse_number<std::uint16_t>(text.substr(colon + 1));
+  if (colon == std::string_view::npos) return detail::base::failure(EINVAL);
+  const auto port = detail::base::parse_number<std::uint16_t>(text.substr(colon + 1));
   if (!port) return std::unexpected(port.error());
 
   std::string_view host = text.substr(0, colon);
@@ -54,7 +54,8 @@ Result<Endpoint> Endpoint::parse(std::string_view text) {
   if (in_brackets) host = host.substr(1, host.size() - 2);
   auto endpoint = parse(host, *port);
   // "::1:80" would be ambiguous: IPv6 addresses must be in brackets, and no others may be.
-  if (endpoint && (endpoint->family() == AF_INET6) != in_brackets) return base::failure(EINVAL);
+  if (endpoint && (endpoint->family() == AF_INET6) != in_brackets)
+    return detail::base::failure(EINVAL);
   return endpoint;
 }
 
@@ -65,12 +66,12 @@ Result<Endpoint> Endpoint::parse(std::string_view address, std::uint16_t port) {
 }
 
 Result<Endpoint> Endpoint::unix_name(std::string_view name) {
-  if (name.empty()) return base::failure(EINVAL);
+  if (name.empty()) return detail::base::failure(EINVAL);
   const bool is_abstract = name.front() == '@' || name.front() == '\0';
   if (is_abstract) name.remove_prefix(1);
   // A path ends at its first null byte: the kernel would silently ignore the rest.
-  if (!is_abstract && has_null(name)) return base::failure(EINVAL);
-  if (name.size() > unix_name_max) return base::failure(ENAMETOOLONG);
+  if (!is_abstract && has_null(name)) return detail::base::failure(EINVAL);
+  if (name.size() > unix_name_max) return detail::base::failure(ENAMETOOLONG);
   Endpoint endpoint;
   endpoint.storage_.local = {};
   endpoint.storage_.local.sun_family = AF_UNIX;
@@ -89,7 +90,7 @@ Endpoint Endpoint::loopback_v6(std::uint16_t port) noexcept {
 }
 
 Result<Endpoint> Endpoint::from(const sockaddr* address, socklen_t size) noexcept {
-  if (address == nullptr || size < sizeof(sa_family_t)) return base::failure(EINVAL);
+  if (address == nullptr || size < sizeof(sa_family_t)) return detail::base::failure(EINVAL);
   sa_family_t family;
   std::memcpy(&family, address, sizeof(family));
   std::size_t size_min = 0;
@@ -105,11 +106,11 @@ Result<Endpoint> Endpoint::from(const sockaddr* address, socklen_t size) noexcep
       size_min = unix_header, size_max = sizeof(sockaddr_un);
       break;
     default:
-      return base::failure(EAFNOSUPPORT);
+      return detail::base::failure(EAFNOSUPPORT);
   }
   // For a path that fills sun_path, the kernel may report one byte more than sockaddr_un has.
   if (family == AF_UNIX && size == size_max + 1) --size;
-  if (size < size_min || size > size_max) return base::failure(EINVAL);
+  if (size < size_min || size > size_max) return detail::base::failure(EINVAL);
   Endpoint endpoint;
   endpoint.storage_ = {};
   std::memcpy(&endpoint.storage_, address, size);

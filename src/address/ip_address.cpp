@@ -1,5 +1,5 @@
 // IpAddress and IpNetwork. The library parses and formats IP literals here only.
-#include <tambour/ip_address.h>
+#include <tambour/net/ip_address.h>
 
 #include <arpa/inet.h>
 #include <net/if.h>
@@ -36,26 +36,27 @@ class Terminated {
 };
 
 Result<std::uint32_t> parse_zone(std::string_view zone) noexcept {
-  if (zone.empty() || zone.find('\0') != std::string_view::npos) return base::failure(EINVAL);
-  if (const auto number = base::parse_number<std::uint32_t>(zone)) return *number;
+  if (zone.empty() || zone.find('\0') != std::string_view::npos)
+    return detail::base::failure(EINVAL);
+  if (const auto number = detail::base::parse_number<std::uint32_t>(zone)) return *number;
   Terminated<IF_NAMESIZE> name;
   const unsigned index = name.assign(zone) ? ::if_nametoindex(name.c_str()) : 0;
-  if (index == 0) return base::failure(ENODEV);
+  if (index == 0) return detail::base::failure(ENODEV);
   return index;
 }
 
 /// Without a zone.
 Result<IpAddress> parse_plain(std::string_view text) noexcept {
   Terminated<INET6_ADDRSTRLEN> plain;
-  if (!plain.assign(text)) return base::failure(EINVAL);
+  if (!plain.assign(text)) return detail::base::failure(EINVAL);
   if (!text.contains(':')) {
     IpAddress::V4Bytes v4;
     if (::inet_pton(AF_INET, plain.c_str(), v4.data()) == 1) return IpAddress(v4);
-    return base::failure(EINVAL);
+    return detail::base::failure(EINVAL);
   }
   IpAddress::V6Bytes v6;
   if (::inet_pton(AF_INET6, plain.c_str(), v6.data()) == 1) return IpAddress(v6);
-  return base::failure(EINVAL);
+  return detail::base::failure(EINVAL);
 }
 
 /// Whether the first `bits` bits are the same.
@@ -73,7 +74,7 @@ Result<IpAddress> IpAddress::parse(std::string_view text) noexcept {
   const std::size_t percent = text.find('%');
   auto address = parse_plain(text.substr(0, percent));
   if (!address || percent == std::string_view::npos) return address;
-  if (address->is_v4()) return base::failure(EINVAL);
+  if (address->is_v4()) return detail::base::failure(EINVAL);
   const auto zone = parse_zone(text.substr(percent + 1));
   if (!zone) return std::unexpected(zone.error());
   address->zone_ = *zone;
@@ -85,7 +86,7 @@ Result<IpAddress> IpAddress::from_bytes(std::span<const std::uint8_t> bytes) noe
   if (bytes.size() == sizeof(V6Bytes)) {
     address.family_ = AddressFamily::v6;
   } else if (bytes.size() != sizeof(V4Bytes)) {
-    return base::failure(EINVAL);
+    return detail::base::failure(EINVAL);
   }
   std::ranges::copy(bytes, address.bytes_.begin());
   return address;
@@ -163,7 +164,7 @@ Result<IpNetwork> IpNetwork::parse(std::string_view text) noexcept {
   if (!address) return std::unexpected(address.error());
   unsigned bits = static_cast<unsigned>(address->bytes().size()) * 8;
   if (slash != std::string_view::npos) {
-    const auto number = base::parse_number<unsigned>(text.substr(slash + 1));
+    const auto number = detail::base::parse_number<unsigned>(text.substr(slash + 1));
     if (!number) return std::unexpected(number.error());
     bits = *number;
   }
@@ -171,7 +172,7 @@ Result<IpNetwork> IpNetwork::parse(std::string_view text) noexcept {
 }
 
 Result<IpNetwork> IpNetwork::make(const IpAddress& address, unsigned prefix_bits) noexcept {
-  if (prefix_bits > address.bytes().size() * 8) return base::failure(ERANGE);
+  if (prefix_bits > address.bytes().size() * 8) return detail::base::failure(ERANGE);
   if (address.is_v4_mapped() && prefix_bits >= mapped_prefix_bits)
     return make(address.unmapped(), prefix_bits - mapped_prefix_bits);
   IpAddress::V6Bytes bytes{};

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string_view>
 
-#include <tambour/ip_address.h>
+#include <tambour/net/ip_address.h>
 
 namespace tambour {
 

@@ -15,7 +15,7 @@
 #include "base/failure.h"
 #include "base/system_call.h"
 
-namespace tambour::backend {
+namespace tambour::detail::backend {
 namespace {
 
 std::optional<BackendKind> kind_named(std::string_view name) noexcept {
@@ -120,4 +120,4 @@ Result<std::unique_ptr<Backend>> open_backend_without_wake_up(const LoopOptions&
   return Readiness<Epoll>::open(options);
 }
 
-}  // namespace tambour::backend
+}  // namespace tambour::detail::backend

@@ -9,9 +9,9 @@
 #include <memory>
 #include <string_view>
 
+#include <tambour/base/result.h>
 #include <tambour/detail/operation.h>
-#include <tambour/loop_options.h>
-#include <tambour/result.h>
+#include <tambour/loop/options.h>
 
 #include "backend/system.h"
 #include "base/clock.h"
@@ -19,7 +19,7 @@
 #include "base/process_number.h"
 #include "base/ready_queue.h"
 
-namespace tambour::backend {
+namespace tambour::detail::backend {
 
 /// What owns a backend: the core of a loop derives from it.
 class Owner {
@@ -36,7 +36,7 @@ class Backend {
  public:
   Backend() noexcept {
     base::count_forks();
-    take_over();
+    from_environment();
   }
   Backend(const Backend&) = delete;
   Backend& operator=(const Backend&) = delete;
@@ -136,12 +136,12 @@ class Backend {
   /// A descriptor that is readable if poll() would report events, for watching by another loop. The
   /// backend owns it; poll() and reopen() may replace it. Fails with EOPNOTSUPP if the backend has
   /// none.
-  [[nodiscard]] virtual Result<int> descriptor() noexcept { return base::failure(EOPNOTSUPP); }
+  [[nodiscard]] virtual Result<int> fd() noexcept { return base::failure(EOPNOTSUPP); }
 
   /// Prepares the backend for use by several threads, one at a time.
   virtual Result<> share() noexcept { return {}; }
 
-  /// True if poll() has changes to submit or events to report that descriptor() does not show.
+  /// True if poll() has changes to submit or events to report that fd() does not show.
   [[nodiscard]] virtual bool must_poll() const noexcept { return false; }
 
   /// Blocks for `ns` nanoseconds, without waking up for events or signals.
@@ -172,7 +172,7 @@ class Backend {
     return process_ == base::process_number();
   }
   /// Called by the constructor, and by reopen() after it has succeeded.
-  void take_over() noexcept { process_ = base::process_number(); }
+  void from_environment() noexcept { process_ = base::process_number(); }
 
   BackendTraits traits_{};
   std::uint64_t system_calls_ = 0;
@@ -195,4 +195,4 @@ Result<std::unique_ptr<Backend>> open_backend(const LoopOptions& options);
 /// open_wake_up(). Saves a descriptor and the records up to its number.
 Result<std::unique_ptr<Backend>> open_backend_without_wake_up(const LoopOptions& options);
 
-}  // namespace tambour::backend
+}  // namespace tambour::detail::backend

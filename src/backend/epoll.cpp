@@ -12,7 +12,7 @@
 #include "base/seccomp.h"
 #include "base/system_call.h"
 
-namespace tambour::backend {
+namespace tambour::detail::backend {
 
 using base::Call;
 using base::system_call;
@@ -160,4 +160,4 @@ int Epoll::wait_for_events(std::int64_t timeout_ns) noexcept {
   return checked(wait_milliseconds(timeout_ns));
 }
 
-}  // namespace tambour::backend
+}  // namespace tambour::detail::backend

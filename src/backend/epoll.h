@@ -11,11 +11,11 @@
 #include <limits>
 #include <memory>
 
-#include <tambour/unique_fd.h>
+#include <tambour/base/unique_fd.h>
 
 #include "backend/readiness.h"
 
-namespace tambour::backend {
+namespace tambour::detail::backend {
 
 /// Pitfalls of epoll that this class works around:
 /// - A registration belongs to the open file description, not to the descriptor. close(2) removes
@@ -40,7 +40,7 @@ class Epoll {
   int reopen() noexcept { return open(); }
   void disown() noexcept { static_cast<void>(epoll_.release()); }
   int set(const Change& change) noexcept;
-  [[nodiscard]] int descriptor() const noexcept { return epoll_.get(); }
+  [[nodiscard]] int fd() const noexcept { return epoll_.get(); }
 
   template <class Sink>
   void wait(std::int64_t timeout_ns, Sink&& sink) noexcept {
@@ -122,4 +122,4 @@ class Epoll {
   std::unique_ptr<epoll_event[]> events_;  // NOLINT(modernize-avoid-c-arrays)
 };
 
-}  // namespace tambour::backend
+}  // namespace tambour::detail::backend

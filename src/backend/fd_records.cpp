@@ -10,7 +10,7 @@
 
 #include "base/system_call.h"
 
-namespace tambour::backend {
+namespace tambour::detail::backend {
 
 bool FdRecords::add_record(detail::Operation& op) noexcept {
   const int error = grow(op.fd);
@@ -81,11 +81,11 @@ std::size_t FdRecords::disarm_all() noexcept {
   return watched;
 }
 
-void FdRecords::fail(FdRecord& record, int error, base::ReadyQueue& ready, Events what) noexcept {
+void FdRecords::fail(FdRecord& record, int error, base::ReadyQueue& ready, Events events) noexcept {
   detail::Operation* next = record.operations.front();
   while (detail::Operation* const op = next) {
     next = op->next();
-    if (what != Events::none && !has(op->events, what)) continue;
+    if (events != Events::none && !has(op->events, events)) continue;
     op->unlist();
     op->result = -error;
     op->unlink();
@@ -103,4 +103,4 @@ void FdRecords::abandon() noexcept {
   }
 }
 
-}  // namespace tambour::backend
+}  // namespace tambour::detail::backend

@@ -20,7 +20,7 @@
 #include "base/probe.h"
 #include "base/ready_queue.h"
 
-namespace tambour::backend {
+namespace tambour::detail::backend {
 
 /// The interest in one descriptor.
 struct Interest {
@@ -162,9 +162,10 @@ class FdRecords {
     return true;
   }
 
-  /// Fails the operations on a descriptor with an errno value, or only those that asked for `what`.
+  /// Fails the operations on a descriptor with an errno value, or only those that asked for
+  /// `events`.
   void fail(FdRecord& record, int error, base::ReadyQueue& ready,
-            Events what = Events::none) noexcept;
+            Events events = Events::none) noexcept;
 
   [[nodiscard]] bool any_changes() const noexcept {
     return first_changed_ != FdRecord::last_changed || any_failed();
@@ -199,4 +200,4 @@ class FdRecords {
   base::ReadyQueue failed_;
 };
 
-}  // namespace tambour::backend
+}  // namespace tambour::detail::backend

@@ -8,7 +8,7 @@
 
 #include <tambour/detail/operation.h>
 
-namespace tambour::backend {
+namespace tambour::detail::backend {
 class RingFiles;
 }
 
@@ -17,11 +17,12 @@ namespace tambour {
 /// Completes exactly once per submit(). `result` is what the corresponding system call returns, or
 /// a negated errno value. Until the operation completes, the kernel uses the memory at `data` and
 /// `path`.
-struct FileOperation : detail::Operation, detail::ListHook<backend::RingFiles> {
+struct FileOperation : detail::Operation, detail::ListHook<detail::backend::RingFiles> {
   /// The operation's place in the lists of an io_uring.
-  using InRing = detail::ListHook<backend::RingFiles>;
+  using InRing = detail::ListHook<detail::backend::RingFiles>;
 
-  FileOperation(detail::OperationKind what, Run run) noexcept : detail::Operation(what, run) {}
+  FileOperation(detail::OperationKind operation_kind, Run run) noexcept
+      : detail::Operation(operation_kind, run) {}
 
   void* data = nullptr;
   std::size_t size = 0;  ///< One call transfers at most what fits into `result`.

@@ -9,7 +9,7 @@
 #include "base/seccomp.h"
 #include "base/system_call.h"
 
-namespace tambour::backend {
+namespace tambour::detail::backend {
 
 int FileRing::open(int eventfd) noexcept {
   // A filter may kill the process for io_uring_setup(2), and a program that has not asked for
@@ -32,9 +32,9 @@ int FileRing::register_eventfd() noexcept {
   return error;
 }
 
-void FileRing::set_signals(bool on) noexcept {
-  signals_ = on;
-  ::io_uring_cq_eventfd_toggle(&mutable_ring(), on);
+void FileRing::set_signals(bool enabled) noexcept {
+  signals_ = enabled;
+  ::io_uring_cq_eventfd_toggle(&mutable_ring(), enabled);
 }
 
 void FileRing::submit(FileOperation& op) noexcept {
@@ -106,4 +106,4 @@ void FileRing::check_process() const noexcept {
   if (process_ != base::process_number()) fail_in_child();
 }
 
-}  // namespace tambour::backend
+}  // namespace tambour::detail::backend

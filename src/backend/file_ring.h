@@ -5,13 +5,13 @@
 #include <cstdint>
 
 #include <tambour/detail/operation.h>
-#include <tambour/loop_options.h>
+#include <tambour/loop/options.h>
 
 #include "backend/file_operation.h"
 #include "backend/ring.h"
 #include "base/ready_queue.h"
 
-namespace tambour::backend {
+namespace tambour::detail::backend {
 
 /// Operations are submitted together, before the loop waits. Most of them read or write the page
 /// cache and complete during the submission. If some are still in progress when the loop waits,
@@ -66,7 +66,7 @@ class FileRing final : private Ring {
   void check_process() const noexcept;
 
   int register_eventfd() noexcept;
-  void set_signals(bool on) noexcept;
+  void set_signals(bool enabled) noexcept;
 
   int eventfd_ = -1;
   bool signals_ = false;    ///< Completions signal the eventfd.
@@ -74,4 +74,4 @@ class FileRing final : private Ring {
   unsigned completed_ = 0;  ///< Completions since transfer() last returned false.
 };
 
-}  // namespace tambour::backend
+}  // namespace tambour::detail::backend

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/system_call.h"
 
-namespace tambour::backend {
+namespace tambour::detail::backend {
 
 int Poll::reopen() noexcept {
   polled_.clear();
@@ -70,4 +70,4 @@ int Poll::wait_for_events(std::int64_t timeout_ns) noexcept {
   return count;
 }
 
-}  // namespace tambour::backend
+}  // namespace tambour::detail::backend

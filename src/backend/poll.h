@@ -10,7 +10,7 @@
 
 #include "backend/readiness.h"
 
-namespace tambour::backend {
+namespace tambour::detail::backend {
 
 class Poll {
  public:
@@ -55,4 +55,4 @@ class Poll {
   std::vector<int> gone_;
 };
 
-}  // namespace tambour::backend
+}  // namespace tambour::detail::backend

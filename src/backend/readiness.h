@@ -9,7 +9,7 @@
 //   int set(const Change& change) noexcept;     0, `kept`, or an errno value
 //   void wait(std::int64_t timeout_ns, Sink&& sink) noexcept;
 //   int reopen() noexcept;                      as open(), with nothing registered
-//   int descriptor() const noexcept;            optional: readable when wait() would report
+//   int fd() const noexcept;            optional: readable when wait() would report
 //   void disown() noexcept;                     optional: gives up its descriptor, see Backend
 //
 // It calls sink(fd, events, generation) for each ready descriptor, and sink.fail(fd, error) for
@@ -30,7 +30,7 @@
 #include "base/failure.h"
 #include "base/probe.h"
 
-namespace tambour::backend {
+namespace tambour::detail::backend {
 
 /// A change to the registration of one descriptor.
 struct Change {
@@ -62,7 +62,7 @@ class Readiness final : public Backend {
     if (auto opened = wake_up_.open(!Poller::traits.supports_edge_triggered); !opened)
       return opened;
     // A loop that cannot be woken is unusable.
-    if (wake_up_.fd >= Poller::fd_end) return base::failure(ERANGE);
+    if (wake_up_.fd() >= Poller::fd_end) return base::failure(ERANGE);
     records_.submit(wake_up_);
     return {};
   }
@@ -121,13 +121,13 @@ class Readiness final : public Backend {
     wait(timeout_ns, ready);
   }
 
-  Result<int> descriptor() noexcept override {
-    if constexpr (requires { poller_.descriptor(); }) {
+  Result<int> fd() noexcept override {
+    if constexpr (requires { poller_.fd(); }) {
       // The caller waits with the descriptor: completions must make it readable.
       if (files_ != nullptr) files_->begin_wait();
-      return poller_.descriptor();
+      return poller_.fd();
     } else {
-      return Backend::descriptor();
+      return Backend::fd();
     }
   }
   [[nodiscard]] bool must_poll() const noexcept override {
@@ -158,7 +158,7 @@ class Readiness final : public Backend {
     files_were_opened_ = false;
     if (const int error = poller_.reopen()) return base::failure(error);
     records_.disarm_all();
-    take_over();
+    from_environment();
     if (!wake_up_.is_open()) return {};
     return open_wake_up();
   }
@@ -190,7 +190,7 @@ class Readiness final : public Backend {
       if (is_shared_) static_cast<void>(files_->share());
     }
     // After fork(2), operations of the parent's ring may not have completed yet.
-    if (files_->open(wake_up_.descriptor()) != 0 && is_new) files_.reset();
+    if (files_->open(wake_up_.fd()) != 0 && is_new) files_.reset();
   }
 
   void wait_with_files(std::int64_t timeout_ns, base::ReadyQueue& ready) noexcept {
@@ -368,4 +368,4 @@ class Readiness final : public Backend {
   std::size_t removals_due_ = 0;
 };
 
-}  // namespace tambour::backend
+}  // namespace tambour::detail::backend

@@ -14,7 +14,7 @@
 #include "base/probe.h"
 #include "base/system_call.h"
 
-namespace tambour::backend {
+namespace tambour::detail::backend {
 namespace {
 
 using base::Call;
@@ -101,7 +101,7 @@ int Ring::reopen_without_deferring() noexcept {
   // The completions of operations in flight arrive on this ring.
   while (files_.any_in_flight()) {
     enter(-1);
-    reap(files_.ended());
+    reap(files_.has_ended());
   }
   io_uring former = std::exchange(ring_, {});
   const bool deferred = std::exchange(defers_task_work_, false);
@@ -201,7 +201,7 @@ void Ring::hand_over_files(ReadyQueue& ready) noexcept {
 
 void Ring::request_cancel(FileOperation& op) noexcept {
   if (!files_.request_cancel(op)) return;
-  io_uring_sqe* entry = next_entry(files_.ended());
+  io_uring_sqe* entry = next_entry(files_.has_ended());
   ::io_uring_prep_cancel64(entry, RingFiles::token_of(op), 0);
   ::io_uring_sqe_set_data64(entry, nothing_to_do);
 }
@@ -210,11 +210,11 @@ void Ring::cancel_file_and_wait(FileOperation& op) noexcept {
   request_cancel(op);
   while (op.InRing::linked()) {
     // Other operations that end here are reported in the next iteration.
-    hand_over_files(files_.ended());
+    hand_over_files(files_.has_ended());
     enter(-1);
-    reap(files_.ended());
+    reap(files_.has_ended());
   }
   static_cast<detail::Operation&>(op).unlink();
 }
 
-}  // namespace tambour::backend
+}  // namespace tambour::detail::backend

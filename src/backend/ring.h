@@ -12,7 +12,7 @@
 #include "backend/ring_files.h"
 #include "base/ready_queue.h"
 
-namespace tambour::backend {
+namespace tambour::detail::backend {
 
 /// Derived classes submit entries of their own, and process their completions.
 class Ring {
@@ -108,4 +108,4 @@ class Ring {
   RingFiles files_;
 };
 
-}  // namespace tambour::backend
+}  // namespace tambour::detail::backend

@@ -12,7 +12,7 @@
 
 #include "base/system_call.h"
 
-namespace tambour::backend {
+namespace tambour::detail::backend {
 namespace {
 
 // Truncating (Linux 6.9) and querying the size are rare and run on a thread pool.
@@ -96,12 +96,12 @@ void RingFiles::end(FileOperation& op, int result, base::ReadyQueue& ready) noex
 }
 
 void RingFiles::complete(const io_uring_cqe& completion, base::ReadyQueue& ready) noexcept {
-  const std::uint64_t what = completion.user_data & ~(own_bit | probe_bit);
+  const std::uint64_t kind = completion.user_data & ~(own_bit | probe_bit);
   if ((completion.user_data & probe_bit) != 0) {
-    answer_probe(what, completion.res, ready);
+    answer_probe(kind, completion.res, ready);
     return;
   }
-  FileOperation& op = *at(what);
+  FileOperation& op = *at(kind);
   const bool was_cancelled = completion.res == -ECANCELED || completion.res == -EINTR;
   if (was_cancelled && !op.cancel_requested) {
     // Interrupted, or cancelled by a probe: the operation had not started, so submit it again.
@@ -141,8 +141,9 @@ void RingFiles::answer_probe(std::uint64_t probe, int result, base::ReadyQueue& 
   // With any other result the kernel has found the operation, whose own completion follows.
   if (result != -ENOENT) return;
   // Look it up by the number of the probe, because the operation may have been destroyed by now.
-  for (FileOperation* each = in_flight_.front(); each != nullptr; each = in_flight_.after(*each)) {
-    FileOperation& op = *each;
+  for (FileOperation* file_operation = in_flight_.front(); file_operation != nullptr;
+       file_operation = in_flight_.after(*file_operation)) {
+    FileOperation& op = *file_operation;
     if (op.probe != probe) continue;
     // The completion may still arrive: the kernel does not find an operation that has finished but
     // whose completion is not posted yet.
@@ -161,4 +162,4 @@ void RingFiles::cancel_all() noexcept {
   while (FileOperation* const op = in_flight_.front()) end(*op, -ECANCELED, ended_);
 }
 
-}  // namespace tambour::backend
+}  // namespace tambour::detail::backend

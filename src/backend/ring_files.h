@@ -12,7 +12,7 @@
 #include "backend/file_operation.h"
 #include "base/ready_queue.h"
 
-namespace tambour::backend {
+namespace tambour::detail::backend {
 
 class RingFiles {
  public:
@@ -61,7 +61,7 @@ class RingFiles {
   void cancel_all() noexcept;
 
   /// Operations that ended outside poll().
-  [[nodiscard]] base::ReadyQueue& ended() noexcept { return ended_; }
+  [[nodiscard]] base::ReadyQueue& has_ended() noexcept { return ended_; }
   void take_ended(base::ReadyQueue& ready) noexcept {
     if (&ready != &ended_) ready.take(ended_);
   }
@@ -92,4 +92,4 @@ class RingFiles {
   base::ReadyQueue ended_;
 };
 
-}  // namespace tambour::backend
+}  // namespace tambour::detail::backend

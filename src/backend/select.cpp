@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/system_call.h"
 
-namespace tambour::backend {
+namespace tambour::detail::backend {
 
 using base::Call;
 using base::system_call;
@@ -88,4 +88,4 @@ Events Select::take_result(int fd, int& left) noexcept {
   return events;
 }
 
-}  // namespace tambour::backend
+}  // namespace tambour::detail::backend

@@ -7,7 +7,7 @@
 
 #include "backend/readiness.h"
 
-namespace tambour::backend {
+namespace tambour::detail::backend {
 
 /// select(2) cannot report that the peer closed the connection; it reports the descriptor as
 /// readable. Events::closed is therefore reported together with Events::read, at the cost of a
@@ -66,4 +66,4 @@ class Select {
   int end_ = 0;  ///< One more than the highest watched descriptor.
 };
 
-}  // namespace tambour::backend
+}  // namespace tambour::detail::backend

@@ -16,7 +16,7 @@
 #include "base/broken_pipe.h"
 #include "base/system_call.h"
 
-namespace tambour::backend {
+namespace tambour::detail::backend {
 namespace {
 
 using base::Call;
@@ -52,8 +52,8 @@ struct Kernel {
   static int connect(int fd, const sockaddr* address, socklen_t size) noexcept {
     return base::system_call(Call::connect, ::connect, fd, address, size);
   }
-  static int shutdown(int fd, int how) noexcept {
-    return base::system_call(Call::shutdown, ::shutdown, fd, how);
+  static int shutdown(int fd, int mode) noexcept {
+    return base::system_call(Call::shutdown, ::shutdown, fd, mode);
   }
   static ssize_t read(int fd, void* into, std::size_t size) noexcept {
     return base::system_call(Call::read, ::read, fd, into, size);
@@ -142,8 +142,8 @@ struct Kernel {
     addrinfo* first = nullptr;
     if (const int value = ::getaddrinfo(host, nullptr, &hints, &first)) return value;
     const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owned(first, &::freeaddrinfo);
-    for (const addrinfo* each = first; each != nullptr; each = each->ai_next)
-      std::memcpy(&found.emplace_back(), each->ai_addr, each->ai_addrlen);
+    for (const addrinfo* entry = first; entry != nullptr; entry = entry->ai_next)
+      std::memcpy(&found.emplace_back(), entry->ai_addr, entry->ai_addrlen);
     return 0;
   }
 };
@@ -156,4 +156,4 @@ System& kernel() noexcept {
   return system;
 }
 
-}  // namespace tambour::backend
+}  // namespace tambour::detail::backend

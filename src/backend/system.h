@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace tambour::backend {
+namespace tambour::detail::backend {
 
 /// Each function behaves like its namesake in section 2 of the manual: on error it returns -1 and
 /// sets errno.
@@ -28,7 +28,7 @@ class System {
   virtual int listen(int fd, int backlog) noexcept = 0;
   virtual int accept4(int fd, sockaddr* address, socklen_t* size, int flags) noexcept = 0;
   virtual int connect(int fd, const sockaddr* address, socklen_t size) noexcept = 0;
-  virtual int shutdown(int fd, int how) noexcept = 0;
+  virtual int shutdown(int fd, int mode) noexcept = 0;
   virtual ssize_t read(int fd, void* into, std::size_t size) noexcept = 0;
   /// Never raises SIGPIPE.
   virtual ssize_t write(int fd, const void* from, std::size_t size) noexcept = 0;
@@ -94,7 +94,7 @@ class SystemOf final : public System {
   int connect(int fd, const sockaddr* address, socklen_t size) noexcept override {
     return host_.connect(fd, address, size);
   }
-  int shutdown(int fd, int how) noexcept override { return host_.shutdown(fd, how); }
+  int shutdown(int fd, int mode) noexcept override { return host_.shutdown(fd, mode); }
   ssize_t read(int fd, void* into, std::size_t size) noexcept override {
     return host_.read(fd, into, size);
   }
@@ -183,4 +183,4 @@ class SystemOf final : public System {
 /// The system calls of the kernel.
 System& kernel() noexcept;
 
-}  // namespace tambour::backend
+}  // namespace tambour::detail::backend

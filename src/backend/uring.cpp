@@ -12,7 +12,7 @@
 #include "base/probe.h"
 #include "base/system_call.h"
 
-namespace tambour::backend {
+namespace tambour::detail::backend {
 namespace {
 
 using base::Call;
@@ -65,7 +65,7 @@ void Uring::describe() {
              .fallback_reason = {}};
 }
 
-Result<int> Uring::descriptor() noexcept {
+Result<int> Uring::fd() noexcept {
   // Completions deferred as task work do not wake up waiters on the ring's descriptor, and notify a
   // registered eventfd only once (Linux 6.18). Reopen the ring without deferring.
   if (defers_task_work()) {
@@ -107,7 +107,7 @@ Result<> Uring::reopen() noexcept {
   if (auto opened = wake_up_.open(false); !opened) return opened;
   if (const int error = open_ring(may_defer_ ? Deferral::hidden : Deferral::none))
     return base::failure(error);
-  take_over();
+  from_environment();
   records_.disarm_all();
   files().cancel_all();
   records_.submit(wake_up_);
@@ -231,4 +231,4 @@ Events Uring::look(int fd, Events wanted, Events reported) noexcept {
   return count > 0 ? Events(static_cast<std::uint16_t>(polled.revents)) : Events::none;
 }
 
-}  // namespace tambour::backend
+}  // namespace tambour::detail::backend

@@ -11,7 +11,7 @@
 #include "backend/ring.h"
 #include "backend/wake_up.h"
 
-namespace tambour::backend {
+namespace tambour::detail::backend {
 
 /// Level-triggered readiness is implemented with one-shot polls: each is armed again before the
 /// next wait, and arming checks the current state. Edge-triggered readiness is a multishot poll,
@@ -57,7 +57,7 @@ class Uring final : public Backend, private Ring {
   void poll(std::int64_t timeout_ns, base::ReadyQueue& ready) noexcept override;
   bool disown_if_lost() noexcept override;
   Result<> reopen() noexcept override;
-  Result<int> descriptor() noexcept override;
+  Result<int> fd() noexcept override;
   Result<> share() noexcept override;
   [[nodiscard]] bool must_poll() const noexcept override {
     // The kernel may have refused submitted entries temporarily (EAGAIN).
@@ -90,4 +90,4 @@ class Uring final : public Backend, private Ring {
   std::string features_;
 };
 
-}  // namespace tambour::backend
+}  // namespace tambour::detail::backend

@@ -11,7 +11,7 @@
 #include "base/failure.h"
 #include "base/system_call.h"
 
-namespace tambour::backend {
+namespace tambour::detail::backend {
 
 Result<> WakeUp::open(bool drain) noexcept {
   const int opened =
@@ -21,7 +21,7 @@ Result<> WakeUp::open(bool drain) noexcept {
   identity_ = base::EventfdIdentity(opened);
   was_opened_ = true;
   drain_ = drain;
-  fd = opened;
+  Operation::fd = opened;
   events = Events::read;
   trigger = drain ? Trigger::level : Trigger::edge;
   return {};
@@ -48,4 +48,4 @@ void WakeUp::run(detail::ReadyNode& ready) {
                                                         self.eventfd_.get(), &count, sizeof count);
 }
 
-}  // namespace tambour::backend
+}  // namespace tambour::detail::backend

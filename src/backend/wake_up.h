@@ -2,14 +2,14 @@
 // descriptor.
 #pragma once
 
+#include <tambour/base/result.h>
+#include <tambour/base/unique_fd.h>
 #include <tambour/detail/operation.h>
-#include <tambour/result.h>
-#include <tambour/unique_fd.h>
 
 #include "backend/fd_records.h"
 #include "base/eventfd_identity.h"
 
-namespace tambour::backend {
+namespace tambour::detail::backend {
 
 /// A `poll` operation on its own eventfd. The backend that owns it submits it; it must not move.
 class WakeUp final : public detail::Operation {
@@ -24,7 +24,7 @@ class WakeUp final : public detail::Operation {
 
   [[nodiscard]] bool is_open() const noexcept { return was_opened_; }
 
-  [[nodiscard]] int descriptor() const noexcept { return eventfd_.get(); }
+  [[nodiscard]] int fd() const noexcept { return eventfd_.get(); }
 
   /// Returns true if other code has closed the eventfd.
   [[nodiscard]] bool is_lost() const noexcept {
@@ -46,4 +46,4 @@ class WakeUp final : public detail::Operation {
   bool drain_ = false;
 };
 
-}  // namespace tambour::backend
+}  // namespace tambour::detail::backend

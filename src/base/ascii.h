@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace tambour::base {
+namespace tambour::detail::base {
 
 [[nodiscard]] constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 
@@ -43,4 +43,4 @@ namespace tambour::base {
   return true;
 }
 
-}  // namespace tambour::base
+}  // namespace tambour::detail::base

@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <ctime>
 
-namespace tambour::base {
+namespace tambour::detail::base {
 
 /// Blocks SIGPIPE in this thread while it exists. A signal that was pending before is kept.
 class BrokenPipeBlock {
@@ -58,4 +58,4 @@ ssize_t without_sigpipe(std::size_t size, Function function, Args... args) noexc
   return written;
 }
 
-}  // namespace tambour::base
+}  // namespace tambour::detail::base

@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-namespace tambour::base {
+namespace tambour::detail::base {
 
 void fail_check(const char* format, ...) noexcept {
   // No stream and no allocation, because the heap may be corrupt.
@@ -29,4 +29,4 @@ void contract_violated(const char* sentence) noexcept {
   fail_check("contract violated: %s", sentence);
 }
 
-}  // namespace tambour::base
+}  // namespace tambour::detail::base

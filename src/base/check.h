@@ -3,7 +3,7 @@
 // with the values, and what to do instead.
 #pragma once
 
-namespace tambour::base {
+namespace tambour::detail::base {
 
 /// Writes "tambour: ", the formatted message and a line feed to stderr with one write(2), and
 /// aborts. Allocates no memory. Truncates messages longer than 1 KiB.
@@ -19,4 +19,4 @@ inline void check(bool holds, const char* sentence) noexcept {
     contract_violated(sentence);
 }
 
-}  // namespace tambour::base
+}  // namespace tambour::detail::base

@@ -6,9 +6,9 @@
 #include <ctime>
 #include <limits>
 
-#include <tambour/clock.h>
+#include <tambour/base/clock.h>
 
-namespace tambour::base {
+namespace tambour::detail::base {
 
 inline constexpr std::int64_t ns_per_s = 1'000'000'000;
 inline constexpr std::int64_t end_of_time_ns = std::numeric_limits<std::int64_t>::max();
@@ -58,4 +58,4 @@ inline timespec to_timespec(std::int64_t ns) noexcept {
   return {.tv_sec = ns / ns_per_s, .tv_nsec = ns % ns_per_s};
 }
 
-}  // namespace tambour::base
+}  // namespace tambour::detail::base

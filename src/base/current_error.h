@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <system_error>
 
-namespace tambour::base {
+namespace tambour::detail::base {
 
 /// For a catch block: the errno value of what EventLoop::post() and allocations throw.
 [[nodiscard]] inline int errno_of_current_exception() noexcept {
@@ -17,4 +17,4 @@ namespace tambour::base {
   }
 }
 
-}  // namespace tambour::base
+}  // namespace tambour::detail::base

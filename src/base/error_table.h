@@ -6,7 +6,7 @@
 #include <string>
 #include <system_error>
 
-namespace tambour::base {
+namespace tambour::detail::base {
 
 template <class Code>
 struct ErrorText {
@@ -36,4 +36,4 @@ class ErrorTable final : public std::error_category {
   const ErrorText<Code> (&texts_)[size];
 };
 
-}  // namespace tambour::base
+}  // namespace tambour::detail::base

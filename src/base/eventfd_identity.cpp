@@ -12,7 +12,7 @@
 #include <cstdio>
 #include <string_view>
 
-namespace tambour::base {
+namespace tambour::detail::base {
 namespace {
 
 /// Returns a value without meaning if the descriptor is not an eventfd or the kernel does not
@@ -57,4 +57,4 @@ bool EventfdIdentity::is(int fd) const noexcept {
   return !id || *id == *id_;
 }
 
-}  // namespace tambour::base
+}  // namespace tambour::detail::base

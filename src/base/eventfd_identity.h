@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace tambour::base {
+namespace tambour::detail::base {
 
 /// All anonymous inodes (eventfd, epoll, timerfd) share one device and inode, so an eventfd is
 /// identified by its number in /proc/self/fdinfo, which the kernel does not reuse while any process
@@ -25,4 +25,4 @@ class EventfdIdentity {
   std::optional<std::uint64_t> id_;  ///< Empty if /proc could not be read.
 };
 
-}  // namespace tambour::base
+}  // namespace tambour::detail::base

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <expected>
 
-#include <tambour/result.h>
+#include <tambour/base/result.h>
 
-namespace tambour::base {
+namespace tambour::detail::base {
 
 /// Returns the error value of a `Result` for an errno value, positive or negated.
 [[nodiscard]] inline std::unexpected<Error> failure(int errno_value) noexcept {
@@ -21,4 +21,4 @@ namespace tambour::base {
   return {};
 }
 
-}  // namespace tambour::base
+}  // namespace tambour::detail::base

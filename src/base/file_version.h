@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace tambour::base {
+namespace tambour::detail::base {
 
 /// Differs if a path names another file, or if the file has changed.
 struct FileVersion {
@@ -29,4 +29,4 @@ struct FileVersion {
   }
 };
 
-}  // namespace tambour::base
+}  // namespace tambour::detail::base

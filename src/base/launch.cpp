@@ -32,7 +32,7 @@
 #endif
 #endif
 
-namespace tambour::base {
+namespace tambour::detail::base {
 namespace {
 
 constexpr int first_signal = 1;
@@ -132,9 +132,9 @@ int enter_group(Launch::Group group) noexcept {
   switch (group) {
     case Launch::Group::inherited:
       return 0;
-    case Launch::Group::own:
+    case Launch::Group::new_group:
       return child_call(SYS_setpgid, 0, 0);
-    case Launch::Group::own_session:
+    case Launch::Group::new_session:
       return child_call(SYS_setsid);
   }
   return 0;
@@ -261,11 +261,11 @@ bool reap(pid_t pid, int flags) noexcept {
          info.si_pid == pid;
 }
 
-Result<Launched> launch(Launch& what) noexcept {
+Result<Launched> launch(Launch& subject) noexcept {
   const Mapping mapping;
   if (!mapping.is_open()) return failure(errno);
-  auto* const shared = new (mapping.start()) Shared{.launch = &what, .ignored = 0, .error = 0};
-  if (what.keeps_ignored_signals) shared->ignored = ignored_signals();
+  auto* const shared = new (mapping.start()) Shared{.launch = &subject, .ignored = 0, .error = 0};
+  if (subject.keeps_ignored_signals) shared->ignored = ignored_signals();
   // No exit signal: execve(2) sets it to SIGCHLD. A child that fails before execve(2) is reaped
   // only with __WALL, so the program does not see it.
   int flags = CLONE_VFORK | CLONE_PIDFD;
@@ -287,4 +287,4 @@ Result<Launched> launch(Launch& what) noexcept {
   return failure(error);
 }
 
-}  // namespace tambour::base
+}  // namespace tambour::detail::base

@@ -13,10 +13,10 @@
 #include <string>
 #include <vector>
 
-#include <tambour/result.h>
-#include <tambour/unique_fd.h>
+#include <tambour/base/result.h>
+#include <tambour/base/unique_fd.h>
 
-namespace tambour::base {
+namespace tambour::detail::base {
 
 /// The parameters of the child process. Pointers refer to memory owned by the caller.
 struct Launch {
@@ -33,7 +33,7 @@ struct Launch {
     gid_t group;
     std::vector<gid_t> groups;
   };
-  enum class Group : unsigned char { inherited, own, own_session };
+  enum class Group : unsigned char { inherited, new_group, new_session };
 
   std::vector<std::string> programs;  ///< Paths; the first one that can be executed is used.
   std::vector<char*> arguments;       ///< Ends with a null pointer, as does `environment`.
@@ -55,7 +55,7 @@ struct Launched {
 /// Returns when the child has executed the program. If a step fails, returns its errno value and
 /// leaves no child process. Until execve(2) the child is invisible to waitpid(-1), and its exit
 /// sends no SIGCHLD.
-Result<Launched> launch(Launch& what) noexcept;
+Result<Launched> launch(Launch& subject) noexcept;
 
 /// Waits for a child that was launched, or that exited before it executed a program. Returns true
 /// if there was one. `flags` are those of waitid(2), without WEXITED.
@@ -66,4 +66,4 @@ bool reap(pid_t pid, int flags) noexcept;
 /// value.
 int set_close_on_exec(unsigned first, unsigned last) noexcept;
 
-}  // namespace tambour::base
+}  // namespace tambour::detail::base

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-namespace tambour::base {
+namespace tambour::detail::base {
 
 enum class Mutant : std::uint8_t {
   none,
@@ -20,4 +20,4 @@ inline Mutant mutant = Mutant::none;
 inline constexpr Mutant mutant = Mutant::none;
 #endif
 
-}  // namespace tambour::base
+}  // namespace tambour::detail::base

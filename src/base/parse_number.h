@@ -6,11 +6,11 @@
 #include <string_view>
 #include <system_error>
 
-#include <tambour/result.h>
+#include <tambour/base/result.h>
 
 #include "base/failure.h"
 
-namespace tambour::base {
+namespace tambour::detail::base {
 
 /// Accepts only digits, preceded by a minus sign if Number is signed. Fails with EINVAL if the text
 /// is not a number and with ERANGE if it does not fit into Number.
@@ -25,4 +25,4 @@ template <class Number>
   return number;
 }
 
-}  // namespace tambour::base
+}  // namespace tambour::detail::base

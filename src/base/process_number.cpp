@@ -3,7 +3,7 @@
 
 #include <pthread.h>
 
-namespace tambour::base {
+namespace tambour::detail::base {
 
 constinit std::atomic<unsigned> forks_survived{0};
 
@@ -13,4 +13,4 @@ void count_forks() noexcept {
   static_cast<void>(registered);
 }
 
-}  // namespace tambour::base
+}  // namespace tambour::detail::base

@@ -3,7 +3,7 @@
 
 #include <atomic>
 
-namespace tambour::base {
+namespace tambour::detail::base {
 
 /// Incremented in each child of fork(2), but not of vfork(2) or a bare clone(2), whose children may
 /// only call exec. Use process_number() instead.
@@ -16,4 +16,4 @@ void count_forks() noexcept;
 /// Differs between a process and each child that it forks after count_forks().
 inline unsigned process_number() noexcept { return forks_survived.load(std::memory_order_relaxed); }
 
-}  // namespace tambour::base
+}  // namespace tambour::detail::base

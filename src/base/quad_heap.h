@@ -13,7 +13,7 @@
 #include <new>
 #include <vector>
 
-namespace tambour::base {
+namespace tambour::detail::base {
 
 /// Holds pointers to items by ascending key. Place::set(item, index) stores the position in the
 /// item. Owns its array, not the items. Only functions that allocate memory (reserve(),
@@ -229,4 +229,4 @@ class QuadHeap {
   std::size_t capacity_ = 0;
 };
 
-}  // namespace tambour::base
+}  // namespace tambour::detail::base

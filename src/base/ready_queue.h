@@ -8,7 +8,7 @@
 
 #include <tambour/detail/ready_node.h>
 
-namespace tambour::base {
+namespace tambour::detail::base {
 
 /// A queue of items per priority. Appending cannot fail; unlink() removes an item from any
 /// position. Owns nothing: the destructor only unlinks the remaining items.
@@ -155,4 +155,4 @@ class ReadyQueue {
   std::array<Hook, priority_max - priority_min + 1> heads_;
 };
 
-}  // namespace tambour::base
+}  // namespace tambour::detail::base

@@ -11,11 +11,11 @@
 #include <cstring>
 #include <string_view>
 
-#include <tambour/unique_fd.h>
+#include <tambour/base/unique_fd.h>
 
 #include "base/system_call.h"
 
-namespace tambour::base {
+namespace tambour::detail::base {
 namespace {
 
 /// Searches for the line that says that there is no filter. Earlier lines may be longer than the
@@ -49,4 +49,4 @@ bool seccomp_filter_is_installed() noexcept {
   return system_call(Call::seccomp, ::prctl, int{PR_GET_SECCOMP}) != 0;
 }
 
-}  // namespace tambour::base
+}  // namespace tambour::detail::base

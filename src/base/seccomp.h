@@ -4,7 +4,7 @@
 // filters must not be probed by making it. Detection uses only calls that filters have long known.
 #pragma once
 
-namespace tambour::base {
+namespace tambour::detail::base {
 
 /// Returns whether a filter was inherited, or installed before the first call of this function in
 /// the process, according to /proc/self/status; true if that cannot be read. A filter installed
@@ -14,4 +14,4 @@ bool seccomp_filter_was_inherited() noexcept;
 /// Returns whether a filter is installed now: prctl(PR_GET_SECCOMP).
 bool seccomp_filter_is_installed() noexcept;
 
-}  // namespace tambour::base
+}  // namespace tambour::detail::base

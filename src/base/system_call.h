@@ -13,7 +13,7 @@
 struct io_uring;
 struct io_uring_cqe;
 
-namespace tambour::base {
+namespace tambour::detail::base {
 
 /// Identifies a system call, as finely as its errors differ.
 enum class Call : std::uint8_t {
@@ -125,4 +125,4 @@ int ring_call(Call call, Function function, io_uring* ring, Args... args) noexce
   return function(ring, args...);
 }
 
-}  // namespace tambour::base
+}  // namespace tambour::detail::base

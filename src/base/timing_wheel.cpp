@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace tambour::base {
+namespace tambour::detail::base {
 
 TimingWheel::Slot TimingWheel::first_slot() noexcept {
   while (used_levels_ != 0) {
@@ -117,4 +117,4 @@ void TimingWheel::shift(std::int64_t by_ns) noexcept {
   bound_ns_ = saturating_add(bound_ns_, by_ns);
 }
 
-}  // namespace tambour::base
+}  // namespace tambour::detail::base

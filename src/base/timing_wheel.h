@@ -22,7 +22,7 @@
 
 #include "base/clock.h"
 
-namespace tambour::base {
+namespace tambour::detail::base {
 
 /// Holds nodes by ascending deadline. Owns nothing and allocates nothing. Deadlines are not
 /// negative and may be in the past; end_of_time_ns never expires.
@@ -267,4 +267,4 @@ class TimingWheel {
   std::array<Head, std::size_t{levels} * slots_per_level> slots_;
 };
 
-}  // namespace tambour::base
+}  // namespace tambour::detail::base

@@ -1,6 +1,6 @@
 // Buffer: blocks and segments, appending and removing at both ends, sharing, and the pool of free
 // blocks of a thread.
-#include <tambour/buffer.h>
+#include <tambour/bytes/buffer.h>
 
 #include <algorithm>
 #include <array>
@@ -20,7 +20,7 @@ namespace {
 // Separate functions, so that the callers save no registers for them.
 [[noreturn, gnu::cold, gnu::noinline]] void fail_commit(std::size_t size,
                                                         std::size_t room) noexcept {
-  base::fail_check(
+  detail::base::fail_check(
       "Buffer::commit(%zu): prepare() returned %zu bytes; call prepare() before each commit() "
       "and commit no more than the size of the span that it returned",
       size, room);
@@ -28,8 +28,8 @@ namespace {
 
 [[noreturn, gnu::cold, gnu::noinline]] void fail_consume(std::size_t size,
                                                          std::size_t held) noexcept {
-  base::fail_check("Buffer::consume(%zu): the buffer holds %zu bytes; consume at most size()", size,
-                   held);
+  detail::base::fail_check(
+      "Buffer::consume(%zu): the buffer holds %zu bytes; consume at most size()", size, held);
 }
 
 }  // namespace
@@ -59,8 +59,8 @@ Buffer::Segment* Buffer::Segment::make_of(std::span<const std::byte> bytes,
   auto* const data = const_cast<std::byte*>(bytes.data());  // NOLINT: see above.
   auto* const block = new ForeignBlock{
       {.capacity = bytes.size(), .data = data, .kind = Block::Kind::foreign}, std::move(owner)};
-  block->own.end = block->end();
-  return &block->own;
+  block->first.end = block->end();
+  return &block->first;
 }
 
 Buffer::Segment* Buffer::Segment::slice(std::byte* from, std::byte* to) const {
@@ -168,7 +168,7 @@ std::span<std::byte> Buffer::prepare(std::size_t size) {
     // A reader that accepts any size gets more than the rest of a tiny block.
     const bool is_enough =
         size > 0 ? room_behind() >= size
-                 : last_->block->capacity > bytes::tiny_block_bytes && room_behind() > 0;
+                 : last_->block->capacity > detail::bytes::tiny_block_bytes && room_behind() > 0;
     if (is_enough) return {last_->end, room_behind()};
   }
   size = std::max<std::size_t>(size, 1);
@@ -196,11 +196,11 @@ void Buffer::commit(std::size_t size) noexcept {
   segment->end += size;
   if (last_ != nullptr) return push_back_compact(segment);
   Segment* only = segment;
-  if (size <= bytes::tiny_block_bytes) {
+  if (size <= detail::bytes::tiny_block_bytes) {
     // A program may keep what it reads: see push_back_compact().
     if (Segment* const tiny = Segment::try_make_tiny()) {
       // All bytes of the tiny block: a copy of constant size takes fewer instructions.
-      std::memcpy(tiny->begin, segment->begin, bytes::tiny_block_bytes);
+      std::memcpy(tiny->begin, segment->begin, detail::bytes::tiny_block_bytes);
       tiny->end += size;
       only = tiny;
       Segment::drop(segment);
@@ -216,7 +216,8 @@ void Buffer::commit(std::size_t size) noexcept {
 /// take many times the memory of what the peer has sent.
 void Buffer::push_back_compact(Segment* segment) noexcept {
   const std::span<const std::byte> bytes(segment->begin, segment->size());
-  const bool fits = bytes.size() <= bytes::copied_bytes_max && bytes.size() <= room_behind();
+  const bool fits =
+      bytes.size() <= detail::bytes::copied_bytes_max && bytes.size() <= room_behind();
   if (!fits && !segment->is_short()) {
     tighten_last();
     push_back(segment);
@@ -250,7 +251,7 @@ void Buffer::append_in_new_block(std::span<const std::byte> bytes) {
   // with the last segment rather than with the buffer, because larger pieces may follow and leave
   // the rest of the block unused.
   const std::size_t growth =
-      last_ != nullptr ? std::min(2 * last_->size(), bytes::large_block_bytes) : 0;
+      last_ != nullptr ? std::min(2 * last_->size(), detail::bytes::large_block_bytes) : 0;
   Segment* const segment = Segment::make_compact(std::max(total, growth));
   if (merged != nullptr) {
     segment->append({merged->begin, moved});
@@ -271,7 +272,7 @@ void Buffer::append(Buffer&& other) {
   check_sum(size_, other.size_);
   commit(0);
   if (last_ != nullptr) {
-    if (other.size_ <= bytes::copied_bytes_max) {
+    if (other.size_ <= detail::bytes::copied_bytes_max) {
       append_copy(other);
       return other.drop_all();
     }
@@ -295,7 +296,7 @@ void Buffer::link(Buffer& other) noexcept {
 void Buffer::append_copy(const Buffer& piece) {
   const Segment& front = *piece.first();
   if (front.size() == piece.size_) return append({front.begin, front.size()});
-  std::array<std::byte, bytes::copied_bytes_max> bytes;
+  std::array<std::byte, detail::bytes::copied_bytes_max> bytes;
   append(std::span(bytes).first(piece.copy_to(bytes)));
 }
 
@@ -336,7 +337,7 @@ void Buffer::prepend(std::span<const std::byte> bytes) {
 
 void Buffer::prepend(Buffer&& other) {
   if (&other == this || other.empty()) return;
-  if (!empty() && other.size_ <= bytes::copied_bytes_max) {
+  if (!empty() && other.size_ <= detail::bytes::copied_bytes_max) {
     prepend(other.peek(other.size_));
     return other.drop_all();
   }
@@ -381,7 +382,7 @@ Buffer Buffer::copy_out(std::size_t from, std::size_t size) const {
 /// rather than shared.
 bool Buffer::is_copied_out(const Block& block, std::size_t here, std::size_t size) noexcept {
   // Short parts of several segments would need a segment each.
-  const bool is_scattered = size <= bytes::tiny_block_bytes && size > here;
+  const bool is_scattered = size <= detail::bytes::tiny_block_bytes && size > here;
   return is_scattered || block.is_copied_out(size);
 }
 
@@ -425,13 +426,13 @@ Buffer Buffer::slice() const {
   return shared;
 }
 
-void Buffer::for_each_piece(std::size_t from, std::size_t size, auto&& each) const {
+void Buffer::for_each_piece(std::size_t from, std::size_t size, auto&& entry) const {
   for (const Segment* segment = first(); segment != nullptr && size > 0; segment = after(segment)) {
     const std::size_t skipped = std::min(from, segment->size());
     from -= skipped;
     const std::size_t here = std::min(size, segment->size() - skipped);
     if (here == 0) continue;
-    each(segment->begin + skipped, here, *segment);
+    entry(segment->begin + skipped, here, *segment);
     size -= here;
   }
 }
@@ -491,7 +492,7 @@ Result<std::size_t> Buffer::write_to(int fd) noexcept {
   const std::size_t count = pieces(out);
   if (count == 0) return 0;
   const ssize_t written = ::writev(fd, out.data(), static_cast<int>(count));
-  if (written < 0) return base::failure(errno);
+  if (written < 0) return detail::base::failure(errno);
   consume(static_cast<std::size_t>(written));
   return static_cast<std::size_t>(written);
 }

@@ -12,7 +12,7 @@
 #include <span>
 #include <utility>
 
-#include <tambour/buffer.h>
+#include <tambour/bytes/buffer.h>
 
 #include "bytes/read_size.h"
 
@@ -23,7 +23,7 @@ struct Buffer::Segment {
   /// The result of the last search: the first `size` bytes of the buffer do not contain `what`.
   struct Searched {
     std::uint64_t size : 56 = 0;
-    std::uint64_t what : 8 = 0;
+    std::uint64_t pattern : 8 = 0;
   };
 
   Segment* next;
@@ -34,7 +34,7 @@ struct Buffer::Segment {
   Searched searched{};  ///< Used in the last segment of a chain only.
 
   [[nodiscard]] std::size_t size() const noexcept { return static_cast<std::size_t>(end - begin); }
-  [[nodiscard]] bool is_short() const noexcept { return size() <= bytes::tiny_block_bytes; }
+  [[nodiscard]] bool is_short() const noexcept { return size() <= detail::bytes::tiny_block_bytes; }
   /// Returns whether the bytes move to the next block that a neighbour needs.
   [[nodiscard]] inline bool is_merged() const noexcept;
   /// Returns whether the block is too large for the bytes of the segment to be kept.
@@ -74,7 +74,7 @@ struct Buffer::Block {
   std::byte* data;
   Kind kind;
   /// The first segment of this block, usually the only one.
-  Segment own{.next = nullptr, .previous = nullptr, .block = this, .begin = data, .end = data};
+  Segment first{.next = nullptr, .previous = nullptr, .block = this, .begin = data, .end = data};
 
   [[nodiscard]] bool is_unshared() const noexcept {
     // Acquire: reads of the block by former owners happen before this thread writes to it.
@@ -88,8 +88,9 @@ struct Buffer::Block {
   /// keep the whole block alive, so a peer could make a program that keeps short messages hold
   /// thousands of times their size. A shared part keeps at most 64 times its size alive.
   [[nodiscard]] bool is_copied_out(std::size_t size) const noexcept {
-    return kind != Kind::foreign && capacity > bytes::tiny_block_bytes && size <= capacity / 4 &&
-           (size <= bytes::copied_bytes_max || size <= capacity / 64);
+    return kind != Kind::foreign && capacity > detail::bytes::tiny_block_bytes &&
+           size <= capacity / 4 &&
+           (size <= detail::bytes::copied_bytes_max || size <= capacity / 64);
   }
 
   static inline Block* make(std::size_t capacity);
@@ -140,10 +141,10 @@ struct Buffer::Pool {
 
   /// One free list for each kind of block, and one for segments that are not a block's own.
   std::array<FreeList, 4> blocks{
-      FreeList{.bytes = sizeof(Block) + bytes::small_block_bytes, .limit = 64},
-      FreeList{.bytes = sizeof(Block) + bytes::large_block_bytes, .limit = 16},
-      FreeList{.bytes = sizeof(Block) + bytes::huge_block_bytes, .limit = 4},
-      FreeList{.bytes = sizeof(Block) + bytes::tiny_block_bytes, .limit = 256},
+      FreeList{.bytes = sizeof(Block) + detail::bytes::small_block_bytes, .limit = 64},
+      FreeList{.bytes = sizeof(Block) + detail::bytes::large_block_bytes, .limit = 16},
+      FreeList{.bytes = sizeof(Block) + detail::bytes::huge_block_bytes, .limit = 4},
+      FreeList{.bytes = sizeof(Block) + detail::bytes::tiny_block_bytes, .limit = 256},
   };
   FreeList segments{.bytes = sizeof(Segment), .limit = 256};
 
@@ -175,32 +176,35 @@ inline bool Buffer::Segment::is_merged() const noexcept {
 }
 
 inline bool Buffer::Segment::is_sparse() const noexcept {
-  return size() <= block->capacity / 64 && block->capacity > bytes::tiny_block_bytes &&
+  return size() <= block->capacity / 64 && block->capacity > detail::bytes::tiny_block_bytes &&
          block->kind != Block::Kind::foreign;
 }
 
 inline bool Buffer::Segment::is_mostly_free() const noexcept {
-  return size() <= block->capacity / 16 && block->capacity > bytes::small_block_bytes;
+  return size() <= block->capacity / 16 && block->capacity > detail::bytes::small_block_bytes;
 }
 
 inline Buffer::Block* Buffer::Block::make(std::size_t capacity) {
   // A size close to a pooled size is rounded up to it.
   Kind kind = Kind::odd;
-  if (capacity <= bytes::small_block_bytes) {
+  if (capacity <= detail::bytes::small_block_bytes) {
     kind = Kind::small;
-    capacity = bytes::small_block_bytes;
-  } else if (capacity <= bytes::large_block_bytes && capacity >= bytes::large_block_bytes / 4) {
+    capacity = detail::bytes::small_block_bytes;
+  } else if (capacity <= detail::bytes::large_block_bytes &&
+             capacity >= detail::bytes::large_block_bytes / 4) {
     kind = Kind::large;
-    capacity = bytes::large_block_bytes;
-  } else if (capacity <= bytes::huge_block_bytes && capacity >= bytes::huge_block_bytes / 4) {
+    capacity = detail::bytes::large_block_bytes;
+  } else if (capacity <= detail::bytes::huge_block_bytes &&
+             capacity >= detail::bytes::huge_block_bytes / 4) {
     kind = Kind::huge;
-    capacity = bytes::huge_block_bytes;
+    capacity = detail::bytes::huge_block_bytes;
   }
   return make(kind, capacity);
 }
 
 inline Buffer::Block* Buffer::Block::make_for_keeping(std::size_t capacity) {
-  if (capacity <= bytes::tiny_block_bytes) return make(Kind::tiny, bytes::tiny_block_bytes);
+  if (capacity <= detail::bytes::tiny_block_bytes)
+    return make(Kind::tiny, detail::bytes::tiny_block_bytes);
   return make(Kind::odd, capacity);
 }
 
@@ -223,28 +227,28 @@ inline void Buffer::Block::drop(Block* block) noexcept {
 }
 
 inline Buffer::Segment* Buffer::Segment::make(std::size_t capacity) {
-  return &Block::make(capacity)->own;
+  return &Block::make(capacity)->first;
 }
 
 inline Buffer::Segment* Buffer::Segment::try_make_tiny() noexcept try {
-  return &Block::make(Block::Kind::tiny, bytes::tiny_block_bytes)->own;
+  return &Block::make(Block::Kind::tiny, detail::bytes::tiny_block_bytes)->first;
 } catch (const std::bad_alloc&) {
   return nullptr;
 }
 
 inline Buffer::Segment* Buffer::Segment::make_compact(std::size_t capacity) {
-  if (capacity <= bytes::tiny_block_bytes)
-    return &Block::make(Block::Kind::tiny, bytes::tiny_block_bytes)->own;
+  if (capacity <= detail::bytes::tiny_block_bytes)
+    return &Block::make(Block::Kind::tiny, detail::bytes::tiny_block_bytes)->first;
   return make(capacity);
 }
 
 inline Buffer::Segment* Buffer::Segment::make_for_keeping(std::size_t capacity) {
-  return &Block::make_for_keeping(capacity)->own;
+  return &Block::make_for_keeping(capacity)->first;
 }
 
 inline void Buffer::Segment::drop(Segment* segment) noexcept {
   Block* const block = segment->block;
-  if (segment != &block->own) Pool::mine.segments.give(segment);
+  if (segment != &block->first) Pool::mine.segments.give(segment);
   Block::drop(block);
 }
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <span>
 
-#include <tambour/buffer.h>
+#include <tambour/bytes/buffer.h>
 
 namespace tambour::detail {
 

@@ -51,29 +51,29 @@ std::string Buffer::to_string() const {
 }
 
 bool Buffer::begins_with(const Segment* segment, const std::byte* at,
-                         std::string_view what) const noexcept {
+                         std::string_view text) const noexcept {
   while (segment != nullptr) {
-    const std::size_t here = std::min(static_cast<std::size_t>(segment->end - at), what.size());
-    if (std::memcmp(at, what.data(), here) != 0) return false;
-    what.remove_prefix(here);
-    if (what.empty()) return true;
+    const std::size_t here = std::min(static_cast<std::size_t>(segment->end - at), text.size());
+    if (std::memcmp(at, text.data(), here) != 0) return false;
+    text.remove_prefix(here);
+    if (text.empty()) return true;
     segment = after(segment);
     if (segment != nullptr) at = segment->begin;
   }
   return false;
 }
 
-std::optional<std::size_t> Buffer::find(std::string_view what, std::size_t from) const noexcept {
-  if (from > size_ || what.size() > size_ - from) return std::nullopt;
-  if (what.empty()) return from;
+std::optional<std::size_t> Buffer::find(std::string_view text, std::size_t from) const noexcept {
+  if (from > size_ || text.size() > size_ - from) return std::nullopt;
+  if (text.empty()) return from;
   std::size_t passed = 0;
   for (const Segment* segment = first(); segment != nullptr; segment = after(segment)) {
     const std::byte* at = segment->begin + std::min(segment->size(), from - std::min(from, passed));
     while (at != segment->end) {
       const auto left = static_cast<std::size_t>(segment->end - at);
-      at = static_cast<const std::byte*>(std::memchr(at, what.front(), left));
+      at = static_cast<const std::byte*>(std::memchr(at, text.front(), left));
       if (at == nullptr) break;
-      if (begins_with(segment, at, what))
+      if (begins_with(segment, at, text))
         return passed + static_cast<std::size_t>(at - segment->begin);
       ++at;
     }
@@ -82,11 +82,11 @@ std::optional<std::size_t> Buffer::find(std::string_view what, std::size_t from)
   return std::nullopt;
 }
 
-std::optional<std::size_t> Buffer::search(char what) noexcept {
+std::optional<std::size_t> Buffer::search(char text) noexcept {
   if (last_ == nullptr) return std::nullopt;
   auto& searched = last_->searched;
-  const auto wanted = static_cast<unsigned char>(what);
-  if (searched.what != wanted) searched = {.size = 0, .what = wanted};
+  const auto wanted = static_cast<unsigned char>(text);
+  if (searched.pattern != wanted) searched = {.size = 0, .pattern = wanted};
   const std::size_t known = searched.size;
   const Segment* segment = first();
   std::size_t passed = 0;
@@ -120,7 +120,7 @@ std::size_t Buffer::memory_bytes() const noexcept {
       const bool is_foreign = segment.block->kind == Block::Kind::foreign;
       bytes += is_foreign ? sizeof(ForeignBlock) : sizeof(Block) + segment.block->capacity;
     }
-    if (&segment != &segment.block->own) bytes += sizeof(Segment);
+    if (&segment != &segment.block->first) bytes += sizeof(Segment);
   };
   for (const Segment* segment = first(); segment != nullptr; segment = after(segment))
     count(*segment);
@@ -129,7 +129,7 @@ std::size_t Buffer::memory_bytes() const noexcept {
 
 std::byte Buffer::operator[](std::size_t index) const noexcept {
   if (index >= size_) [[unlikely]]
-    base::fail_check("Buffer::operator[](%zu): the buffer holds %zu bytes", index, size_);
+    detail::base::fail_check("Buffer::operator[](%zu): the buffer holds %zu bytes", index, size_);
   const Segment* segment = first();
   for (; index >= segment->size(); segment = segment->next) index -= segment->size();
   return segment->begin[index];

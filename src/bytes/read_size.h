@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace tambour::bytes {
+namespace tambour::detail::bytes {
 
 /// Capacities of the pooled blocks of Buffer, without the block header. The two smaller ones match
 /// common write sizes of programs, so that one read receives such a write; the largest matches what
@@ -37,4 +37,4 @@ inline std::uint32_t next_read_size(std::uint32_t last, std::size_t room,
   return static_cast<std::uint32_t>(std::max(needed, less));
 }
 
-}  // namespace tambour::bytes
+}  // namespace tambour::detail::bytes

@@ -1,12 +1,12 @@
 // The error category of StreamError, with the text of each error.
-#include <tambour/stream_error.h>
+#include <tambour/net/stream_error.h>
 
 #include "base/error_table.h"
 
 namespace tambour {
 namespace {
 
-constexpr base::ErrorText<StreamError> texts[] = {
+constexpr detail::base::ErrorText<StreamError> texts[] = {
     {StreamError::eof, "End of stream"},
     {StreamError::truncated, "End of stream within a message"},
 };
@@ -14,8 +14,8 @@ constexpr base::ErrorText<StreamError> texts[] = {
 }  // namespace
 
 const std::error_category& stream_category() noexcept {
-  static constinit const base::ErrorTable category("tambour.stream", "Unknown end of stream",
-                                                   texts);
+  static constinit const detail::base::ErrorTable category("tambour.stream",
+                                                           "Unknown end of stream", texts);
   return category;
 }
 

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cstdint>
 
-#include <tambour/clock.h>
-#include <tambour/retry_policy.h>
+#include <tambour/base/clock.h>
+#include <tambour/net/retry_policy.h>
 
-namespace tambour::client {
+namespace tambour::detail::client {
 
 class Backoff {
  public:
@@ -35,4 +35,4 @@ class Backoff {
   double jitter_;
 };
 
-}  // namespace tambour::client
+}  // namespace tambour::detail::client

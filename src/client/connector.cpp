@@ -1,5 +1,5 @@
 // connect(): one attempt after the other, each of names, addresses, a proxy and TLS.
-#include <tambour/connector.h>
+#include <tambour/net/connector.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -10,11 +10,11 @@
 #include <type_traits>
 #include <utility>
 
-#include <tambour/dns_resolver.h>
-#include <tambour/event_loop.h>
-#include <tambour/tls.h>
-#include <tambour/wait.h>
-#include <tambour/when.h>
+#include <tambour/dns/resolver.h>
+#include <tambour/loop/event_loop.h>
+#include <tambour/task/combinators.h>
+#include <tambour/task/sleep.h>
+#include <tambour/tls/handshake.h>
 
 #include "base/failure.h"
 #include "base/parse_number.h"
@@ -34,8 +34,8 @@ static_assert(!std::is_aggregate_v<ConnectOptions>,
               "GCC 12 destroys an aggregate in braces inside co_await twice");
 static_assert(std::is_trivially_destructible_v<RetryPolicy>);
 
-using client::ProxyServer;
-using client::Race;
+using detail::client::ProxyServer;
+using detail::client::Race;
 
 /// What to connect to: addresses, or a name that is still to be resolved.
 struct Target {
@@ -53,7 +53,7 @@ std::optional<Target> parse_name(std::string_view text) {
   const auto colon = text.rfind(':');
   if (colon == std::string_view::npos || colon == 0) return std::nullopt;
   const std::string_view host = text.substr(0, colon);
-  const auto port = base::parse_number<std::uint16_t>(text.substr(colon + 1));
+  const auto port = detail::base::parse_number<std::uint16_t>(text.substr(colon + 1));
   if (host.find_first_of(":[]") != std::string_view::npos) return std::nullopt;
   if (!port || *port == 0) return std::nullopt;
   return Target{.host = std::string(host), .port = *port};
@@ -84,7 +84,7 @@ bool may_pass(const Error& error, const Target& target) noexcept {
   // A Unix server that restarts removes its path and creates it again; its backlog may be full.
   if (target.is_unix() && (error == system_error(ENOENT) || error == system_error(EAGAIN)))
     return true;
-  return client::may_pass(error);
+  return detail::client::may_pass(error);
 }
 
 Result<> set_tcp_options(SocketStream& stream, const TcpOptions& options) noexcept {
@@ -94,8 +94,8 @@ Result<> set_tcp_options(SocketStream& stream, const TcpOptions& options) noexce
   // A stream to a Unix endpoint has no TCP options.
   const auto peer = stream.peer_endpoint();
   if (!peer || !peer->is_ip()) return {};
-  backend::System& system = loop::core_of(stream.loop()).backend().system();
-  return net::set_tcp_options(system, stream.descriptor(), options);
+  detail::backend::System& system = detail::loop::core_of(stream.loop()).backend().system();
+  return detail::net::set_tcp_options(system, stream.fd(), options);
 }
 
 std::string proxy_of(const Target& target, const ConnectOptions& options) {
@@ -115,7 +115,7 @@ Task<ConnectResult> reach(Target target, const ConnectOptions& options, ConnectS
     race.use(target.addresses);
   } else {
     Resolver& resolver =
-        options.resolver != nullptr ? *options.resolver : DnsResolver::of(*context.loop);
+        options.resolver != nullptr ? *options.resolver : dns::Resolver::of(*context.loop);
     std::vector<std::string> alpn;
     if (options.https_records && options.tls) alpn = options.tls.alpn();
     race.look_up(resolver, std::move(target.host), target.port, std::move(alpn));
@@ -131,7 +131,7 @@ Task<ConnectResult> reach(Target target, const ConnectOptions& options, ConnectS
 Task<ConnectResult> reach_through(std::string url, const Target& target,
                                   const ConnectOptions& options, ConnectStep& step) {
   step = ConnectStep::proxy;
-  auto proxy = client::parse_proxy(url);
+  auto proxy = detail::client::parse_proxy(url);
   if (!proxy) co_return std::unexpected<ConnectError>(proxy.error());
   ConnectOptions to_proxy = options;
   to_proxy.https_records = false;
@@ -143,15 +143,16 @@ Task<ConnectResult> reach_through(std::string url, const Target& target,
   auto stream = co_await reach(std::move(at), to_proxy, ignored);
   if (!stream) co_return std::unexpected(ConnectError(stream.error(), step));
   if (proxy->kind == ProxyServer::Kind::https) {
-    auto context = client::proxy_context(options);
+    auto context = detail::client::proxy_context(options);
     if (!context) co_return std::unexpected<ConnectError>(context.error());
-    const auto secured = co_await tls_connect(*stream, std::move(*context), proxy->host);
+    const auto secured = co_await tls::connect(*stream, std::move(*context), proxy->host);
     if (!secured) co_return std::unexpected<ConnectError>(secured.error());
   }
-  ServiceEndpoint server;
+  ServiceTarget server;
   server.host = target.host.empty() ? target.addresses.front().address() : target.host;
   server.port = target.host.empty() ? target.addresses.front().port() : target.port;
-  const auto opened = co_await client::open_tunnel(*stream, *proxy, server.host, server.port);
+  const auto opened =
+      co_await detail::client::open_tunnel(*stream, *proxy, server.host, server.port);
   if (!opened) co_return std::unexpected<ConnectError>(opened.error());
   co_return ConnectedStream(std::move(*stream), std::move(server), std::move(url));
 }
@@ -176,7 +177,7 @@ Task<ConnectResult> try_once(const Target& target, const ConnectOptions& options
   if (!stream || !options.tls) co_return stream;
   step = ConnectStep::tls;
   std::string host = tls_host_of(target, options, *stream);
-  const auto secured = co_await tls_connect(*stream, options.tls, std::move(host));
+  const auto secured = co_await tls::connect(*stream, options.tls, std::move(host));
   if (!secured) co_return std::unexpected<ConnectError>(secured.error());
   co_return stream;
 }
@@ -184,12 +185,12 @@ Task<ConnectResult> try_once(const Target& target, const ConnectOptions& options
 Task<ConnectResult> try_rounds(const Target& target, const ConnectOptions& options,
                                ConnectStep& step) {
   const TaskContext& context = co_await this_task;
-  client::Backoff backoff(options.retry);
+  detail::client::Backoff backoff(options.retry);
   for (unsigned round = 1;; ++round) {
     auto stream = co_await try_once(target, options, step);
     if (stream || round >= options.retry.attempts_max || !may_pass(stream.error(), target))
       co_return stream;
-    const Duration delay = backoff.next(loop::core_of(*context.loop).backend().random());
+    const Duration delay = backoff.next(detail::loop::core_of(*context.loop).backend().random());
     const auto slept = co_await sleep_for(delay);
     if (!slept) co_return std::unexpected<ConnectError>(slept.error());
   }
@@ -199,7 +200,7 @@ Task<ConnectResult> connect_within(Target target, ConnectOptions options) {
   ConnectStep step = ConnectStep::arguments;
   if (const Error wrong = prepare(target, options))
     co_return std::unexpected(ConnectError(wrong, step));
-  auto trying = task::within(options.timeout, try_rounds(target, options, step));
+  auto trying = detail::task::within(options.timeout, try_rounds(target, options, step));
   auto stream = co_await std::move(trying);
   if (!stream && stream.error().step() == ConnectStep::none)
     stream = std::unexpected(ConnectError(stream.error(), step));
@@ -208,17 +209,17 @@ Task<ConnectResult> connect_within(Target target, ConnectOptions options) {
 
 }  // namespace
 
-Result<TlsClientContext> client::proxy_context(const ConnectOptions& options) {
+Result<tls::ClientContext> detail::client::proxy_context(const ConnectOptions& options) {
   if (options.proxy_tls) return options.proxy_tls;
   struct Shared {
     std::mutex mutex;
-    TlsClientContext context;
+    tls::ClientContext context;
   };
   // Never destroyed: threads may connect while the program exits.
   static auto* const shared = new Shared;
   const std::lock_guard lock(shared->mutex);
   if (!shared->context) {
-    auto created = TlsClientContext::create();
+    auto created = tls::ClientContext::create();
     if (!created) return std::unexpected(created.error().error);
     shared->context = std::move(*created);
   }
@@ -226,7 +227,7 @@ Result<TlsClientContext> client::proxy_context(const ConnectOptions& options) {
 }
 
 ConnectOptions::ConnectOptions() noexcept = default;
-ConnectOptions::ConnectOptions(TlsClientContext context) noexcept : tls(std::move(context)) {}
+ConnectOptions::ConnectOptions(tls::ClientContext context) noexcept : tls(std::move(context)) {}
 
 const char* to_string(ConnectStep step) noexcept {
   switch (step) {

@@ -7,24 +7,24 @@
 #include <cerrno>
 #include <iterator>
 
-#include <tambour/dns_error.h>
-#include <tambour/proxy.h>
-#include <tambour/resolver.h>
-#include <tambour/stream_error.h>
-#include <tambour/tls_error.h>
+#include <tambour/dns/error.h>
+#include <tambour/net/proxy.h>
+#include <tambour/net/resolver.h>
+#include <tambour/net/stream_error.h>
+#include <tambour/tls/error.h>
 
-namespace tambour::client {
+namespace tambour::detail::client {
 
 bool may_pass(const Error& error) noexcept {
   if (error.category() == resolver_category()) return error.value() == EAI_AGAIN;
-  if (error.category() == dns_category()) return error == DnsError::too_many_lookups;
+  if (error.category() == dns::error_category()) return error == dns::ErrorCode::too_many_lookups;
   if (error.category() == proxy_category()) {
     return error == ProxyError::socks_failure || error == ProxyError::socks_network_unreachable ||
            error == ProxyError::socks_host_unreachable ||
            error == ProxyError::socks_connection_refused;
   }
   // The connection was lost, during the handshake or after it.
-  if (error == StreamError::eof || error == TlsError::truncated) return true;
+  if (error == StreamError::eof || error == tls::ErrorCode::truncated) return true;
   if (error.category() != std::generic_category()) return false;
   constexpr int passing[] = {EADDRINUSE, EADDRNOTAVAIL, ECONNABORTED, ECONNREFUSED, ECONNRESET,
                              EHOSTDOWN,  EHOSTUNREACH,  EMFILE,       ENETDOWN,     ENETUNREACH,
@@ -32,4 +32,4 @@ bool may_pass(const Error& error) noexcept {
   return std::ranges::find(passing, error.value()) != std::end(passing);
 }
 
-}  // namespace tambour::client
+}  // namespace tambour::detail::client

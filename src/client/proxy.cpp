@@ -4,14 +4,14 @@
 #include <algorithm>
 #include <utility>
 
-#include <tambour/http_url.h>
+#include <tambour/http/url.h>
 
 #include "client/socks5.h"
 #include "http_message/characters.h"
 #include "http_message/h1/parser.h"
 #include "http_message/h1/writer.h"
 
-namespace tambour::client {
+namespace tambour::detail::client {
 namespace {
 
 constexpr std::uint16_t http_port = 8080;
@@ -32,10 +32,10 @@ Task<Result<>> open_http_tunnel(SocketStream& stream, const ProxyServer& proxy,
   if (!proxy.authorization.empty())
     static_cast<void>(head.fields.set("Proxy-Authorization", proxy.authorization));
   Buffer output;
-  if (auto written = http::h1::append_head(output, head, {}); !written) co_return written;
+  if (auto written = http::detail::h1::append_head(output, head, {}); !written) co_return written;
   auto sent = co_await stream.write(output);
   if (!sent) co_return sent;
-  http::h1::ResponseParser parser(http::MessageLimits{});
+  http::detail::h1::ResponseParser parser(http::MessageLimits{});
   Buffer input;
   for (int interim = 0;;) {
     const auto parsed = parser.parse_head(input, head.method);
@@ -124,4 +124,4 @@ Task<Result<>> open_tunnel(SocketStream& stream, const ProxyServer& proxy, std::
   return open_http_tunnel(stream, proxy, authority_of(host, port));
 }
 
-}  // namespace tambour::client
+}  // namespace tambour::detail::client

@@ -7,13 +7,13 @@
 #include <string>
 #include <string_view>
 
-#include <tambour/http_auth.h>
-#include <tambour/proxy.h>
-#include <tambour/result.h>
-#include <tambour/socket_stream.h>
-#include <tambour/task.h>
+#include <tambour/base/result.h>
+#include <tambour/http/auth.h>
+#include <tambour/net/proxy.h>
+#include <tambour/net/socket_stream.h>
+#include <tambour/task/task.h>
 
-namespace tambour::client {
+namespace tambour::detail::client {
 
 [[nodiscard]] inline std::unexpected<Error> failure(ProxyError error) noexcept {
   return std::unexpected<Error>(error);
@@ -35,13 +35,13 @@ struct ProxyServer {
 /// Fails with ProxyError::bad_url.
 [[nodiscard]] Result<ProxyServer> parse_proxy(std::string_view text);
 
-/// "user:password", percent-encoded. Fails with HttpError::url_bad_encoding.
+/// "user:password", percent-encoded. Fails with http::ErrorCode::url_bad_encoding.
 [[nodiscard]] Result<http::BasicCredentials> parse_userinfo(std::string_view userinfo);
 
 /// Asks the proxy at the other end of `stream` for a connection to the host. What is sent next goes
-/// there. `proxy` must exist until the task has ended. Fails with ProxyError, with HttpError if a
-/// proxy of HTTP answers something else, and with the errors of the stream.
+/// there. `proxy` must exist until the task has ended. Fails with ProxyError, with http::ErrorCode
+/// if a proxy of HTTP answers something else, and with the errors of the stream.
 [[nodiscard]] Task<Result<>> open_tunnel(SocketStream& stream, const ProxyServer& proxy,
                                          std::string host, std::uint16_t port);
 
-}  // namespace tambour::client
+}  // namespace tambour::detail::client

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <utility>
 
-#include <tambour/ip_address.h>
-#include <tambour/proxy.h>
+#include <tambour/net/ip_address.h>
+#include <tambour/net/proxy.h>
 
 #include "address/ip_literal.h"
 #include "base/parse_number.h"
@@ -31,7 +31,7 @@ std::string_view without_brackets(std::string_view text) noexcept {
 bool is_in_network(const IpAddress& address, std::string_view text) {
   const std::size_t slash = text.find('/');
   const auto base = parse_address(without_brackets(text.substr(0, slash)));
-  const auto bits = base::parse_number<unsigned>(text.substr(slash + 1));
+  const auto bits = detail::base::parse_number<unsigned>(text.substr(slash + 1));
   if (!base || !bits) return false;
   const auto network = IpNetwork::make(*base, *bits);
   return network && network->contains(address);
@@ -46,7 +46,7 @@ bool take_port(std::string_view& element, std::uint16_t port) noexcept {
   const std::string_view digits = element.substr(colon + 1);
   if (digits.find(']') != std::string_view::npos) return true;
   element = element.substr(0, colon);
-  return base::parse_number<std::uint16_t>(digits) == port;
+  return detail::base::parse_number<std::uint16_t>(digits) == port;
 }
 
 void remove_final_dot(std::string_view& name) noexcept {

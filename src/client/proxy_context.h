@@ -1,14 +1,14 @@
 // The TLS context for proxies that are reached with TLS.
 #pragma once
 
-#include <tambour/connector.h>
-#include <tambour/result.h>
-#include <tambour/tls_context.h>
+#include <tambour/base/result.h>
+#include <tambour/net/connector.h>
+#include <tambour/tls/context.h>
 
-namespace tambour::client {
+namespace tambour::detail::client {
 
 /// ConnectOptions::proxy_tls, or one with the certificates of the system, which all threads share.
 /// It reads files when it is created.
-[[nodiscard]] Result<TlsClientContext> proxy_context(const ConnectOptions& options);
+[[nodiscard]] Result<tls::ClientContext> proxy_context(const ConnectOptions& options);
 
-}  // namespace tambour::client
+}  // namespace tambour::detail::client

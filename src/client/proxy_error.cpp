@@ -1,14 +1,14 @@
 // The error category of proxies.
 #include <string>
 
-#include <tambour/proxy.h>
+#include <tambour/net/proxy.h>
 
 #include "base/error_table.h"
 
 namespace tambour {
 namespace {
 
-constexpr base::ErrorText<ProxyError> texts[] = {
+constexpr detail::base::ErrorText<ProxyError> texts[] = {
     {ProxyError::bad_url, "The proxy is not a URL of a supported kind"},
     {ProxyError::authentication_required,
      "The proxy requires a user and a password, or rejects them"},
@@ -29,8 +29,8 @@ constexpr base::ErrorText<ProxyError> texts[] = {
 }  // namespace
 
 const std::error_category& proxy_category() noexcept {
-  static constinit const base::ErrorTable category("tambour.proxy", "Unknown error of a proxy",
-                                                   texts);
+  static constinit const detail::base::ErrorTable category("tambour.proxy",
+                                                           "Unknown error of a proxy", texts);
   return category;
 }
 

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "net/connect.h"
 
-namespace tambour::client {
+namespace tambour::detail::client {
 namespace {
 
 /// How many addresses are tried if DNS servers name them. The servers are not trusted: the time
@@ -23,8 +23,8 @@ constexpr std::size_t looked_up_max = 64;
 std::vector<Endpoint> interleave(const std::vector<Endpoint>& addresses, std::size_t count) {
   std::vector<Endpoint> ours;
   std::vector<Endpoint> others;
-  for (const Endpoint& each : addresses)
-    (each.family() == addresses.front().family() ? ours : others).push_back(each);
+  for (const Endpoint& address : addresses)
+    (address.family() == addresses.front().family() ? ours : others).push_back(address);
   std::vector<Endpoint> mixed;
   for (std::size_t i = 0; mixed.size() < std::min(addresses.size(), count); ++i) {
     if (i < ours.size()) mixed.push_back(ours[i]);
@@ -38,9 +38,9 @@ bool is_of(AddressFamily family, const Endpoint& address) noexcept {
   return (address.family() == AF_INET6) == (family == AddressFamily::v6);
 }
 
-bool is_supported(const ServiceEndpoint& service, const std::vector<std::string>& alpn) {
-  return alpn.empty() || std::ranges::any_of(service.alpn, [&](const std::string& each) {
-           return std::ranges::find(alpn, each) != alpn.end();
+bool is_supported(const ServiceTarget& service, const std::vector<std::string>& alpn) {
+  return alpn.empty() || std::ranges::any_of(service.alpn, [&](const std::string& text) {
+           return std::ranges::find(alpn, text) != alpn.end();
          });
 }
 
@@ -101,26 +101,26 @@ Task<ConnectResult> Race::run() {
   }
 }
 
-Race::Alternative& Race::add(Resolver& resolver, ServiceEndpoint service) {
+Race::Alternative& Race::add(Resolver& resolver, ServiceTarget service) {
   Alternative& added = *alternatives_.emplace_back(std::make_unique<Alternative>());
   added.service = std::move(service);
-  for (const Endpoint& each : added.service.address_hints) {
-    if (is_of(options_.family, each)) added.addresses.push_back(each);
+  for (const Endpoint& address_hint : added.service.address_hints) {
+    if (is_of(options_.family, address_hint)) added.addresses.push_back(address_hint);
   }
   tasks_.spawn(look_up_addresses(resolver, added));
   return added;
 }
 
-Task<> Race::look_up_addresses(Resolver& resolver, Alternative& of) {
-  auto found = [this, &of](const std::vector<Endpoint>& addresses, bool complete) {
-    of.addresses = addresses;
-    of.is_complete = complete;
+Task<> Race::look_up_addresses(Resolver& resolver, Alternative& alternative) {
+  auto found = [this, &alternative](const std::vector<Endpoint>& addresses, bool complete) {
+    alternative.addresses = addresses;
+    alternative.is_complete = complete;
     update();
   };
-  const auto outcome = co_await resolver.resolve_each(of.service.host, of.service.port,
-                                                      options_.family, Resolver::Found(found));
+  const auto outcome = co_await resolver.resolve_each(
+      alternative.service.host, alternative.service.port, options_.family, Resolver::Found(found));
   if (!outcome && tried_.empty()) last_error_ = outcome.error();
-  of.is_complete = true;
+  alternative.is_complete = true;
   update();
 }
 
@@ -130,8 +130,8 @@ Task<> Race::look_up_https(Resolver& resolver, std::string host, std::uint16_t p
   // Too late: the host itself is connected to.
   if (has_services_) co_return;
   if (found) {
-    std::erase_if(*found, [&](const ServiceEndpoint& each) { return !is_supported(each, alpn); });
-    for (ServiceEndpoint& each : *found) add(resolver, std::move(each));
+    std::erase_if(*found, [&](const ServiceTarget& entry) { return !is_supported(entry, alpn); });
+    for (ServiceTarget& target : *found) add(resolver, std::move(target));
     // RFC 9460, section 3: the host itself comes last.
     std::rotate(alternatives_.begin(), alternatives_.begin() + 1, alternatives_.end());
   }
@@ -145,7 +145,7 @@ Task<> Race::look_up_srv(Resolver& resolver, std::string host, std::uint16_t por
   } else if (found->empty()) {
     add(resolver, {.host = std::move(host), .port = port});
   } else {
-    for (ServiceEndpoint& each : *found) add(resolver, std::move(each));
+    for (ServiceTarget& target : *found) add(resolver, std::move(target));
   }
   use_services();
 }
@@ -159,15 +159,15 @@ void Race::use_services() {
 void Race::update() {
   collect();
   if (has_begun_) {
-    if (!left_.empty() && !pace_.started()) {
+    if (!left_.empty() && !pace_.is_started()) {
       pace_.start_at(base::saturating_add(started_, options_.attempt_delay));
     }
   } else if (!has_services_) {
     const bool has_addresses = !alternatives_.empty() && !alternatives_.front()->addresses.empty();
-    if (has_addresses && !services_.started()) services_.start(options_.resolution_delay);
+    if (has_addresses && !services_.is_started()) services_.start(options_.resolution_delay);
   } else if (may_begin()) {
     begin();
-  } else if (!left_.empty() && !begin_.started()) {
+  } else if (!left_.empty() && !begin_.is_started()) {
     // RFC 8305, section 3: the IPv6 addresses may follow.
     begin_.start(options_.resolution_delay);
   }
@@ -180,19 +180,19 @@ void Race::collect() {
   left_.clear();
   is_complete_ = false;
   if (!has_services_) return;
-  for (const auto& each : alternatives_) {
-    if (has_space()) add_candidates(*each);
-    if (!each->is_complete) return;
+  for (const auto& alternative : alternatives_) {
+    if (has_space()) add_candidates(*alternative);
+    if (!alternative->is_complete) return;
   }
   is_complete_ = true;
 }
 
-void Race::add_candidates(const Alternative& of) {
-  for (const Endpoint& address : interleave(of.addresses, candidates_max_)) {
+void Race::add_candidates(const Alternative& alternative) {
+  for (const Endpoint& address : interleave(alternative.addresses, candidates_max_)) {
     const bool is_known = std::ranges::find(tried_, address) != tried_.end() ||
                           std::ranges::find(left_, address, &Candidate::to) != left_.end();
     if (is_known) continue;
-    left_.push_back({.to = address, .of = &of});
+    left_.push_back({.to = address, .of = &alternative});
     if (!has_space()) return;
   }
 }
@@ -239,4 +239,4 @@ Task<> Race::attempt(Candidate candidate) {
   changed_.set();
 }
 
-}  // namespace tambour::client
+}  // namespace tambour::detail::client

@@ -11,15 +11,15 @@
 #include <string>
 #include <vector>
 
-#include <tambour/connector.h>
-#include <tambour/event_loop.h>
-#include <tambour/resolver.h>
-#include <tambour/task.h>
-#include <tambour/task_event.h>
-#include <tambour/task_scope.h>
-#include <tambour/timer.h>
+#include <tambour/loop/event_loop.h>
+#include <tambour/loop/timer.h>
+#include <tambour/net/connector.h>
+#include <tambour/net/resolver.h>
+#include <tambour/task/event.h>
+#include <tambour/task/scope.h>
+#include <tambour/task/task.h>
 
-namespace tambour::client {
+namespace tambour::detail::client {
 
 class Race {
  public:
@@ -40,7 +40,7 @@ class Race {
  private:
   /// A server, and its addresses that are known so far.
   struct Alternative {
-    ServiceEndpoint service;
+    ServiceTarget service;
     std::vector<Endpoint> addresses{};
     bool is_complete = false;  ///< No further addresses will become known.
   };
@@ -49,17 +49,17 @@ class Race {
     const Alternative* of;
   };
 
-  Task<> look_up_addresses(Resolver& resolver, Alternative& of);
+  Task<> look_up_addresses(Resolver& resolver, Alternative& alternative);
   Task<> look_up_https(Resolver& resolver, std::string host, std::uint16_t port,
                        std::vector<std::string> alpn);
   Task<> look_up_srv(Resolver& resolver, std::string host, std::uint16_t port);
-  Alternative& add(Resolver& resolver, ServiceEndpoint service);
+  Alternative& add(Resolver& resolver, ServiceTarget service);
   /// The records are known, or are not waited for any more.
   void use_services();
   /// Addresses have become known.
   void update();
   void collect();
-  void add_candidates(const Alternative& of);
+  void add_candidates(const Alternative& alternative);
   [[nodiscard]] bool has_space() const noexcept {
     return tried_.size() + left_.size() < candidates_max_;
   }
@@ -92,4 +92,4 @@ class Race {
   TaskScope tasks_;
 };
 
-}  // namespace tambour::client
+}  // namespace tambour::detail::client

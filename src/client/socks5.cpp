@@ -6,13 +6,13 @@
 #include <cstddef>
 #include <utility>
 
-#include <tambour/buffer.h>
-#include <tambour/ip_address.h>
-#include <tambour/proxy.h>
+#include <tambour/bytes/buffer.h>
+#include <tambour/net/ip_address.h>
+#include <tambour/net/proxy.h>
 
 #include "client/proxy.h"
 
-namespace tambour::client {
+namespace tambour::detail::client {
 namespace {
 
 // RFC 1928, sections 3 to 6; RFC 1929, section 2.
@@ -140,4 +140,4 @@ Task<Result<>> open_socks5(SocketStream& stream, std::optional<http::BasicCreden
   co_return co_await read_reply(stream);
 }
 
-}  // namespace tambour::client
+}  // namespace tambour::detail::client

@@ -5,12 +5,12 @@
 #include <optional>
 #include <string>
 
-#include <tambour/http_auth.h>
-#include <tambour/result.h>
-#include <tambour/socket_stream.h>
-#include <tambour/task.h>
+#include <tambour/base/result.h>
+#include <tambour/http/auth.h>
+#include <tambour/net/socket_stream.h>
+#include <tambour/task/task.h>
 
-namespace tambour::client {
+namespace tambour::detail::client {
 
 /// Asks the proxy at the other end of `stream` for a connection. A name is resolved by the proxy.
 /// Reads not more than its answers. Fails with ProxyError (bad_host if the name is too long),
@@ -19,4 +19,4 @@ namespace tambour::client {
                                          std::optional<http::BasicCredentials> credentials,
                                          std::string host, std::uint16_t port);
 
-}  // namespace tambour::client
+}  // namespace tambour::detail::client

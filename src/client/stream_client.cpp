@@ -1,5 +1,5 @@
 // StreamClient: connects, waits with back-off, and connects again until it is stopped.
-#include <tambour/stream_client.h>
+#include <tambour/net/stream_client.h>
 
 #include <cerrno>
 #include <exception>
@@ -7,9 +7,9 @@
 #include <type_traits>
 #include <utility>
 
-#include <tambour/event_loop.h>
-#include <tambour/task_scope.h>
-#include <tambour/timer.h>
+#include <tambour/loop/event_loop.h>
+#include <tambour/loop/timer.h>
+#include <tambour/task/scope.h>
 
 #include "base/check.h"
 #include "base/failure.h"
@@ -19,7 +19,7 @@
 
 namespace tambour {
 
-namespace net {
+namespace detail::net {
 namespace {
 
 std::shared_ptr<const ConnectionCallbacks> share(ConnectionCallbacks callbacks,
@@ -107,16 +107,17 @@ class StreamClientState final : private ConnectionOwner {
     if (Connection* const open = front()) open->close();
   }
 
-  [[nodiscard]] bool started() const noexcept { return started_; }
+  [[nodiscard]] bool is_started() const noexcept { return started_; }
   [[nodiscard]] Connection* connection() const noexcept {
     Connection* const open = front();
     return open != nullptr && open->is_open() ? open : nullptr;
   }
 
  private:
-  [[noreturn]] void misused(const char* function, const char* how, const char* fix) const noexcept {
+  [[noreturn]] void misused(const char* function, const char* mode,
+                            const char* fix) const noexcept {
     base::fail_check("StreamClient::%s() was called %s on the client created in %s:%u; %s",
-                     function, how, created_at_.file_name(), unsigned(created_at_.line()), fix);
+                     function, mode, created_at_.file_name(), unsigned(created_at_.line()), fix);
   }
 
   void begin_attempt() {
@@ -200,7 +201,7 @@ class StreamClientState final : private ConnectionOwner {
     retry_later();
   }
 
-  ConnectionOwner* on(EventLoop& loop) noexcept override {
+  ConnectionOwner* for_loop(EventLoop& loop) noexcept override {
     if (&loop == &loop_) return this;
     moves_away_ = true;
     return nullptr;
@@ -226,48 +227,50 @@ class StreamClientState final : private ConnectionOwner {
   std::optional<TaskScope> attempt_;
 };
 
-}  // namespace net
+}  // namespace detail::net
 
 StreamClient::StreamClient(EventLoop& loop, std::string to, ConnectionCallbacks callbacks,
                            StreamClientOptions options, std::source_location created_at)
     // Braces: the lambda is created before the options are moved.
     : StreamClient{
-          loop, [to = std::move(to), how = options.connect] { return tambour::connect(to, how); },
+          loop,
+          [to = std::move(to), option = options.connect] { return tambour::connect(to, option); },
           std::move(callbacks), std::move(options), created_at} {}
 
 StreamClient::StreamClient(EventLoop& loop, std::vector<Endpoint> to, ConnectionCallbacks callbacks,
                            StreamClientOptions options, std::source_location created_at)
     // Braces: the lambda is created before the options are moved.
     : StreamClient{
-          loop, [to = std::move(to), how = options.connect] { return tambour::connect(to, how); },
+          loop,
+          [to = std::move(to), option = options.connect] { return tambour::connect(to, option); },
           std::move(callbacks), std::move(options), created_at} {}
 
 StreamClient::StreamClient(EventLoop& loop, Callback<Task<ConnectResult>()> connect,
                            ConnectionCallbacks callbacks, StreamClientOptions options,
                            std::source_location created_at) {
-  loop::core_of(loop).check_thread();
-  state_ = std::make_unique<net::StreamClientState>(loop, std::move(connect), std::move(callbacks),
-                                                    std::move(options), created_at);
+  detail::loop::core_of(loop).check_thread();
+  state_ = std::make_unique<detail::net::StreamClientState>(
+      loop, std::move(connect), std::move(callbacks), std::move(options), created_at);
 }
 
 StreamClient::StreamClient(StreamClient&& other) noexcept = default;
 
 StreamClient& StreamClient::operator=(StreamClient&& other) noexcept {
-  if (this != &other) net::StreamClientState::destroy(state_);
+  if (this != &other) detail::net::StreamClientState::destroy(state_);
   state_ = std::move(other.state_);
   return *this;
 }
 
-StreamClient::~StreamClient() { net::StreamClientState::destroy(state_); }
+StreamClient::~StreamClient() { detail::net::StreamClientState::destroy(state_); }
 
-void StreamClient::start() { net::StreamClientState::of(state_, "start").start(); }
-void StreamClient::stop() noexcept { net::StreamClientState::of(state_, "stop").stop(); }
-void StreamClient::close() noexcept { net::StreamClientState::of(state_, "close").close(); }
-bool StreamClient::started() const noexcept {
-  return net::StreamClientState::of(state_, "started").started();
+void StreamClient::start() { detail::net::StreamClientState::of(state_, "start").start(); }
+void StreamClient::stop() noexcept { detail::net::StreamClientState::of(state_, "stop").stop(); }
+void StreamClient::close() noexcept { detail::net::StreamClientState::of(state_, "close").close(); }
+bool StreamClient::is_started() const noexcept {
+  return detail::net::StreamClientState::of(state_, "started").is_started();
 }
 Connection* StreamClient::connection() const noexcept {
-  return net::StreamClientState::of(state_, "connection").connection();
+  return detail::net::StreamClientState::of(state_, "connection").connection();
 }
 
 }  // namespace tambour

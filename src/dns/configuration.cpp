@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <string_view>
 
-namespace tambour::dns {
+namespace tambour::dns::detail {
 namespace {
 
 constexpr std::size_t file_bytes_max = std::size_t{64} << 20;
@@ -72,7 +72,7 @@ std::string WatchedFile::read(backend::System& system) {
 }
 
 Configuration::Configuration(EventLoop& loop, backend::System& system, bool is_simulated,
-                             const DnsResolverOptions& options)
+                             const dns::ResolverOptions& options)
     : system_(system),
       is_simulated_(is_simulated),
       options_(options),
@@ -126,33 +126,33 @@ ResolvConf Configuration::make_conf(const std::string& text) const {
   if (!options_.servers.empty()) {
     conf = ResolvConf();
     conf.servers = options_.servers;
-    for (const std::string& each : options_.search) {
-      if (const auto name = DnsName::parse(each)) conf.search.push_back(*name);
+    for (const std::string& option : options_.search) {
+      if (const auto name = dns::Name::parse(option)) conf.search.push_back(*name);
     }
-    for (const std::string& each : options_.settings) conf.apply_options(each);
+    for (const std::string& setting : options_.settings) conf.apply_options(setting);
   }
   // As in glibc.
   if (conf.servers.empty()) conf.servers.push_back(Endpoint::loopback_v4(ResolvConf::port));
   if (options_.transport != nullptr && options_.servers.empty()) {
-    for (Endpoint& each : conf.servers) {
-      if (each.port() == ResolvConf::port) each = each.with_port(options_.transport->port());
+    for (Endpoint& server : conf.servers) {
+      if (server.port() == ResolvConf::port) server = server.with_port(options_.transport->port());
     }
   }
   return conf;
 }
 
 SourcesPointer Configuration::make_sources(const std::string& text) const {
-  auto made = std::make_shared<std::vector<Source>>(parse_nsswitch(text));
-  if (options_.transport == nullptr || options_.fallback != nullptr) return made;
-  std::vector<Source>& sources = *made;
+  auto created = std::make_shared<std::vector<Source>>(parse_nsswitch(text));
+  if (options_.transport == nullptr || options_.fallback != nullptr) return created;
+  std::vector<Source>& sources = *created;
   // The other sources would send names over the network in plaintext.
-  const auto is_kept = [](const Source& each) {
-    return each.kind == Source::Kind::files || each.kind == Source::Kind::dns;
+  const auto is_kept = [](const Source& entry) {
+    return entry.kind == Source::Kind::files || entry.kind == Source::Kind::dns;
   };
-  std::erase_if(sources, [&](const Source& each) { return !is_kept(each); });
+  std::erase_if(sources, [&](const Source& source) { return !is_kept(source); });
   if (std::ranges::find(sources, Source::Kind::dns, &Source::kind) == sources.end())
     sources.push_back({.kind = Source::Kind::dns});
-  return made;
+  return created;
 }
 
 bool Configuration::reload_conf() {
@@ -196,4 +196,4 @@ void Configuration::load_slice() {
   ++reloads_;
 }
 
-}  // namespace tambour::dns
+}  // namespace tambour::dns::detail

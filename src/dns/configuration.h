@@ -11,8 +11,9 @@
 #include <string>
 #include <vector>
 
-#include <tambour/dns_resolver.h>
-#include <tambour/timer.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/dns/resolver.h>
+#include <tambour/loop/timer.h>
 
 #include "backend/system.h"
 #include "base/file_version.h"
@@ -20,7 +21,7 @@
 #include "dns_message/nsswitch.h"
 #include "dns_message/resolv_conf.h"
 
-namespace tambour::dns {
+namespace tambour::dns::detail {
 
 /// One file, and what stat(2) last said about it.
 class WatchedFile {
@@ -48,7 +49,7 @@ using SourcesPointer = std::shared_ptr<const std::vector<Source>>;
 class Configuration {
  public:
   Configuration(EventLoop& loop, backend::System& system, bool is_simulated,
-                const DnsResolverOptions& options);
+                const dns::ResolverOptions& options);
 
   /// Examines the files if it is time. Returns true if the servers or their options have changed.
   bool refresh(std::int64_t now_ns);
@@ -71,7 +72,7 @@ class Configuration {
 
   backend::System& system_;
   bool is_simulated_;
-  const DnsResolverOptions& options_;
+  const dns::ResolverOptions& options_;
   WatchedFile resolv_conf_;
   WatchedFile hosts_file_;
   WatchedFile nsswitch_;
@@ -88,4 +89,4 @@ class Configuration {
   Timer next_slice_;
 };
 
-}  // namespace tambour::dns
+}  // namespace tambour::dns::detail

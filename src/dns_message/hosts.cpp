@@ -8,7 +8,7 @@
 #include "dns_message/wire_name.h"
 #include "dns_message/words.h"
 
-namespace tambour::dns {
+namespace tambour::dns::detail {
 namespace {
 
 constexpr std::size_t name_bytes_max = 1024;
@@ -85,15 +85,15 @@ void Hosts::find(std::string_view name, std::vector<IpAddress>& into) const {
   const std::size_t before = into.size();
   const std::uint32_t hash = hash_of(name);
   for (std::uint32_t i = buckets_[hash & (buckets_.size() - 1)]; i != none; i = names_[i].next) {
-    const Name& each = names_[i];
-    if (each.hash != hash || !equal_ignoring_case(text_of(each), name)) continue;
-    into.push_back(lines_[each.line]);
+    const Name& current_name = names_[i];
+    if (current_name.hash != hash || !equal_ignoring_case(text_of(current_name), name)) continue;
+    into.push_back(lines_[current_name.line]);
   }
   // A bucket begins with its last name.
   std::reverse(into.begin() + static_cast<std::ptrdiff_t>(before), into.end());
   // A name may be on several lines with the same address.
-  for (auto each = into.begin() + static_cast<std::ptrdiff_t>(before); each != into.end();) {
-    each = std::find(into.begin(), each, *each) == each ? each + 1 : into.erase(each);
+  for (auto entry = into.begin() + static_cast<std::ptrdiff_t>(before); entry != into.end();) {
+    entry = std::find(into.begin(), entry, *entry) == entry ? entry + 1 : into.erase(entry);
   }
 }
 
@@ -103,9 +103,10 @@ std::vector<std::string> Hosts::names_of(const IpAddress& address) const {
   if (line == lines_.end()) return found;
   const auto number = static_cast<std::uint32_t>(line - lines_.begin());
   // Names are in the order of their lines.
-  auto each = std::ranges::lower_bound(names_, number, {}, &Name::line);
-  for (; each != names_.end() && each->line == number; ++each) found.emplace_back(text_of(*each));
+  auto entry = std::ranges::lower_bound(names_, number, {}, &Name::line);
+  for (; entry != names_.end() && entry->line == number; ++entry)
+    found.emplace_back(text_of(*entry));
   return found;
 }
 
-}  // namespace tambour::dns
+}  // namespace tambour::dns::detail

@@ -7,9 +7,10 @@
 #include <string_view>
 #include <vector>
 
-#include <tambour/ip_address.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/net/ip_address.h>
 
-namespace tambour::dns {
+namespace tambour::dns::detail {
 
 /// An index of the lines of a file. Lines are added in slices, so that a large file does not block
 /// the loop.
@@ -51,4 +52,4 @@ class Hosts {
   std::vector<std::uint32_t> buckets_;  ///< The last name of each; a power of two of them.
 };
 
-}  // namespace tambour::dns
+}  // namespace tambour::dns::detail

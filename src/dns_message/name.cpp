@@ -1,17 +1,18 @@
 // Domain names.
+#include <tambour/dns/name.h>
+
 #include <array>
 #include <functional>
-
-#include <tambour/dns_name.h>
 
 #include "base/check.h"
 #include "dns_message/wire_name.h"
 
-namespace tambour {
+namespace tambour::dns {
+
 namespace {
 
-using dns::to_lower;
-using dns::WireName;
+using detail::to_lower;
+using detail::WireName;
 
 constexpr bool is_digit(char byte) noexcept { return byte >= '0' && byte <= '9'; }
 
@@ -21,7 +22,7 @@ std::uint8_t length_at(std::string_view wire, std::size_t at) noexcept {
 
 /// The offsets of the labels of a name, without the root.
 struct Labels {
-  std::array<std::uint8_t, DnsName::bytes_max / 2> at;
+  std::array<std::uint8_t, Name::bytes_max / 2> at;
   std::size_t count = 0;
 
   explicit Labels(std::string_view wire) noexcept {
@@ -59,48 +60,48 @@ bool parse_escape(std::string_view text, std::size_t& at, char& byte) noexcept {
 
 }  // namespace
 
-namespace dns {
+namespace detail {
 
-DnsError parse_name(std::string_view text, WireName& into) noexcept {
+dns::ErrorCode parse_name(std::string_view text, WireName& into) noexcept {
   into.clear();
-  if (text.empty()) return DnsError::bad_name;
+  if (text.empty()) return dns::ErrorCode::bad_name;
   if (text == ".") {
     static_cast<void>(into.push(0));
     return no_error;
   }
   std::size_t label = 0;  // The offset of the length of the current label.
-  if (!into.push(0)) return DnsError::name_too_long;
+  if (!into.push(0)) return dns::ErrorCode::name_too_long;
   for (std::size_t i = 0; i < text.size();) {
     char byte = text[i++];
     if (byte == '.') {
       const std::size_t size = into.size() - label - 1;
-      if (size == 0) return DnsError::bad_name;
+      if (size == 0) return dns::ErrorCode::bad_name;
       into.set(label, static_cast<char>(size));
       label = into.size();
       // The trailing dot, or the length of the next label.
-      if (!into.push(0)) return DnsError::name_too_long;
+      if (!into.push(0)) return dns::ErrorCode::name_too_long;
       if (i == text.size()) return no_error;
       continue;
     }
-    if (byte == '\\' && !parse_escape(text, i, byte)) return DnsError::bad_name;
-    if (into.size() - label > DnsName::label_bytes_max) return DnsError::name_too_long;
-    if (!into.push(byte)) return DnsError::name_too_long;
+    if (byte == '\\' && !parse_escape(text, i, byte)) return dns::ErrorCode::bad_name;
+    if (into.size() - label > dns::Name::label_bytes_max) return dns::ErrorCode::name_too_long;
+    if (!into.push(byte)) return dns::ErrorCode::name_too_long;
   }
   into.set(label, static_cast<char>(into.size() - label - 1));
-  return into.push(0) ? no_error : DnsError::name_too_long;
+  return into.push(0) ? no_error : dns::ErrorCode::name_too_long;
 }
 
-}  // namespace dns
+}  // namespace detail
 
-Result<DnsName> DnsName::parse(std::string_view text) {
+Result<Name> Name::parse(std::string_view text) {
   WireName wire;
-  if (const DnsError error = dns::parse_name(text, wire); error != dns::no_error)
+  if (const ErrorCode error = detail::parse_name(text, wire); error != detail::no_error)
     return std::unexpected(make_error_code(error));
-  return DnsName(std::string(wire.view()));
+  return Name(std::string(wire.view()));
 }
 
-Result<DnsName> DnsName::from_wire(std::span<const std::byte> bytes) {
-  const auto malformed = [] { return std::unexpected(make_error_code(DnsError::bad_name)); };
+Result<Name> Name::from_wire(std::span<const std::byte> bytes) {
+  const auto malformed = [] { return std::unexpected(make_error_code(ErrorCode::bad_name)); };
   if (bytes.size() > bytes_max) return malformed();
   std::size_t at = 0;
   for (;;) {
@@ -111,12 +112,12 @@ Result<DnsName> DnsName::from_wire(std::span<const std::byte> bytes) {
     at += length + 1;
   }
   if (at + 1 != bytes.size()) return malformed();
-  return DnsName(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+  return Name(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
 }
 
-DnsName DnsName::for_address(std::span<const std::byte> address) {
-  base::check(address.size() == 4 || address.size() == 16,
-              "DnsName::for_address() needs an address of 4 or 16 bytes");
+Name Name::for_address(std::span<const std::byte> address) {
+  detail::base::check(address.size() == 4 || address.size() == 16,
+                      "DnsName::for_address() needs an address of 4 or 16 bytes");
   std::string wire;
   const auto add = [&wire](std::string_view label) {
     wire += static_cast<char>(label.size());
@@ -135,10 +136,10 @@ DnsName DnsName::for_address(std::span<const std::byte> address) {
   add(address.size() == 4 ? "in-addr" : "ip6");
   add("arpa");
   wire += '\0';
-  return DnsName(std::move(wire));
+  return Name(std::move(wire));
 }
 
-std::string DnsName::to_string() const {
+std::string Name::to_string() const {
   if (is_root()) return ".";
   std::string text;
   for (std::size_t at = 0; wire_[at] != 0;) {
@@ -164,37 +165,37 @@ std::string DnsName::to_string() const {
   return text;
 }
 
-std::size_t DnsName::label_count() const noexcept { return Labels(wire_).count; }
+std::size_t Name::label_count() const noexcept { return Labels(wire_).count; }
 
-DnsName DnsName::parent() const {
+Name Name::parent() const {
   if (is_root()) return *this;
-  return DnsName(wire_.substr(length_at(wire_, 0) + 1U));
+  return Name(wire_.substr(length_at(wire_, 0) + 1U));
 }
 
-bool DnsName::is_within(const DnsName& zone) const noexcept {
+bool Name::is_within(const Name& zone) const noexcept {
   if (zone.wire_.size() > wire_.size()) return false;
   const std::size_t at = wire_.size() - zone.wire_.size();
-  if (!dns::equal_ignoring_case(std::string_view(wire_).substr(at), zone.wire_)) return false;
+  if (!detail::equal_ignoring_case(std::string_view(wire_).substr(at), zone.wire_)) return false;
   // The suffix must begin with a label, not within one.
   std::size_t label = 0;
   while (label < at) label += length_at(wire_, label) + 1U;
   return label == at;
 }
 
-Result<DnsName> DnsName::with_suffix(const DnsName& suffix) const {
+Result<Name> Name::with_suffix(const Name& suffix) const {
   if (wire_.size() - 1 + suffix.wire_.size() > bytes_max)
-    return std::unexpected(make_error_code(DnsError::name_too_long));
+    return std::unexpected(make_error_code(ErrorCode::name_too_long));
   std::string wire = wire_;
   wire.pop_back();
   wire += suffix.wire_;
-  return DnsName(std::move(wire));
+  return Name(std::move(wire));
 }
 
-bool DnsName::operator==(const DnsName& other) const noexcept {
-  return dns::equal_ignoring_case(wire_, other.wire_);
+bool Name::operator==(const Name& other) const noexcept {
+  return detail::equal_ignoring_case(wire_, other.wire_);
 }
 
-std::weak_ordering DnsName::operator<=>(const DnsName& other) const noexcept {
+std::weak_ordering Name::operator<=>(const Name& other) const noexcept {
   const Labels ours(wire_);
   const Labels theirs(other.wire_);
   const auto label = [](const std::string& wire, std::size_t at) {
@@ -208,11 +209,11 @@ std::weak_ordering DnsName::operator<=>(const DnsName& other) const noexcept {
   return ours.count <=> theirs.count;
 }
 
-std::size_t DnsName::hash() const noexcept {
+std::size_t Name::hash() const noexcept {
   WireName lower;
   lower.assign(wire_);
   lower.lower();
   return std::hash<std::string_view>()(lower.view());
 }
 
-}  // namespace tambour
+}  // namespace tambour::dns

@@ -6,7 +6,7 @@
 #include "dns_message/wire_name.h"
 #include "dns_message/words.h"
 
-namespace tambour::dns {
+namespace tambour::dns::detail {
 namespace {
 
 constexpr std::array<std::string_view, 4> statuses{"success", "notfound", "unavail", "tryagain"};
@@ -65,4 +65,4 @@ std::vector<Source> parse_nsswitch(std::string_view text) {
   return sources;
 }
 
-}  // namespace tambour::dns
+}  // namespace tambour::dns::detail

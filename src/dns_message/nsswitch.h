@@ -8,7 +8,9 @@
 #include <string_view>
 #include <vector>
 
-namespace tambour::dns {
+#include <tambour/detail/namespaces.h>
+
+namespace tambour::dns::detail {
 
 /// How a source has answered.
 enum class Status : std::uint8_t { success, not_found, unavailable, try_again };
@@ -33,4 +35,4 @@ struct Source {
 /// The sources of the text of a file, in order; files and dns if it names none.
 [[nodiscard]] std::vector<Source> parse_nsswitch(std::string_view text);
 
-}  // namespace tambour::dns
+}  // namespace tambour::dns::detail

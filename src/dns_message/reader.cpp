@@ -1,12 +1,12 @@
 // Reader: names with pointers that must lead backwards, headers, and the fixed part of records.
 #include "dns_message/reader.h"
 
-namespace tambour::dns {
+namespace tambour::dns::detail {
 
 namespace {
 
 constexpr std::uint8_t pointer_mask = 0xc0;
-constexpr unsigned pointers_max = DnsName::bytes_max / 2;
+constexpr unsigned pointers_max = dns::Name::bytes_max / 2;
 
 }  // namespace
 
@@ -18,20 +18,21 @@ void Reader::name(WireName& into) noexcept {
   std::size_t after = 0;    // Where the name ends in the message: after its first pointer.
   unsigned pointers = 0;
   for (;;) {
-    if (at >= end) return fail(DnsError::bad_message);
+    if (at >= end) return fail(dns::ErrorCode::bad_message);
     const std::uint8_t length = byte(at);
     if (length == 0) break;
-    if (length <= DnsName::label_bytes_max) {
-      if (length >= end - at) return fail(DnsError::bad_message);
+    if (length <= dns::Name::label_bytes_max) {
+      if (length >= end - at) return fail(dns::ErrorCode::bad_message);
       // A byte remains for the root.
-      if (into.size() + length + 1U >= DnsName::bytes_max) return fail(DnsError::name_too_long);
+      if (into.size() + length + 1U >= dns::Name::bytes_max)
+        return fail(dns::ErrorCode::name_too_long);
       static_cast<void>(into.append(&message_[at], length + 1U));
       at += length + 1U;
       continue;
     }
-    if (length < pointer_mask || end - at < 2) return fail(DnsError::bad_message);
+    if (length < pointer_mask || end - at < 2) return fail(dns::ErrorCode::bad_message);
     const std::size_t target = (length & 0x3fU) << 8U | byte(at + 1);
-    if (target >= begin || ++pointers > pointers_max) return fail(DnsError::bad_pointer);
+    if (target >= begin || ++pointers > pointers_max) return fail(dns::ErrorCode::bad_pointer);
     if (after == 0) after = at + 2;
     at = begin = target;
     end = message_.size();
@@ -40,21 +41,21 @@ void Reader::name(WireName& into) noexcept {
   at_ = after != 0 ? after : at + 1;
 }
 
-DnsName Reader::name() {
+dns::Name Reader::name() {
   WireName wire;
   name(wire);
-  return failed() ? DnsName() : DnsNameAccess::make(wire.view());
+  return has_failed() ? dns::Name() : dns::NameAccess::make(wire.view());
 }
 
 void Reader::skip_name() noexcept {
   for (;;) {
     const std::uint8_t length = u8();
-    if (failed() || length == 0) return;
+    if (has_failed() || length == 0) return;
     if (length >= pointer_mask) {
       u8();
       return;
     }
-    if (length > DnsName::label_bytes_max) return fail(DnsError::bad_message);
+    if (length > dns::Name::label_bytes_max) return fail(dns::ErrorCode::bad_message);
     text(length);
   }
 }
@@ -62,7 +63,7 @@ void Reader::skip_name() noexcept {
 std::size_t Reader::enter(std::size_t size) noexcept {
   const std::size_t former_end = end_;
   if (size > left()) {
-    fail(DnsError::bad_message);
+    fail(dns::ErrorCode::bad_message);
   } else {
     end_ = at_ + size;
   }
@@ -71,9 +72,10 @@ std::size_t Reader::enter(std::size_t size) noexcept {
 
 void Reader::leave(std::size_t former_end) noexcept {
   // The data of the record is too short, or too long.
-  if (failed() ? error_ == DnsError::bad_message : at_ != end_) error_ = DnsError::bad_record;
+  if (has_failed() ? error_ == dns::ErrorCode::bad_message : at_ != end_)
+    error_ = dns::ErrorCode::bad_record;
   end_ = former_end;
-  if (failed()) at_ = end_;
+  if (has_failed()) at_ = end_;
 }
 
 Header Header::read(Reader& reader) noexcept {
@@ -89,11 +91,11 @@ Header Header::read(Reader& reader) noexcept {
 
 RecordHead RecordHead::read(Reader& reader) noexcept {
   RecordHead head{};
-  head.type = DnsType(reader.u16());
-  head.record_class = DnsClass(reader.u16());
+  head.type = dns::Type(reader.u16());
+  head.record_class = dns::Class(reader.u16());
   head.ttl = reader.u32();
   head.size = reader.u16();
   return head;
 }
 
-}  // namespace tambour::dns
+}  // namespace tambour::dns::detail

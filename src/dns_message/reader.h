@@ -7,12 +7,13 @@
 #include <span>
 #include <string_view>
 
-#include <tambour/dns_error.h>
-#include <tambour/dns_record.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/dns/error.h>
+#include <tambour/dns/record.h>
 
 #include "dns_message/wire_name.h"
 
-namespace tambour::dns {
+namespace tambour::dns::detail {
 
 using Bytes = std::span<const std::byte>;
 
@@ -29,11 +30,11 @@ class Reader {
  public:
   explicit Reader(Bytes message) noexcept : message_(message), end_(message.size()) {}
 
-  [[nodiscard]] DnsError error() const noexcept { return error_; }
-  [[nodiscard]] bool failed() const noexcept { return error_ != no_error; }
+  [[nodiscard]] dns::ErrorCode error() const noexcept { return error_; }
+  [[nodiscard]] bool has_failed() const noexcept { return error_ != no_error; }
   /// Keeps an earlier error.
-  void fail(DnsError error) noexcept {
-    if (!failed()) error_ = error;
+  void fail(dns::ErrorCode error) noexcept {
+    if (!has_failed()) error_ = error;
     at_ = end_;
   }
 
@@ -46,7 +47,7 @@ class Reader {
   /// Bytes of the message.
   std::string_view text(std::size_t size) noexcept {
     if (size > left()) {
-      fail(DnsError::bad_message);
+      fail(dns::ErrorCode::bad_message);
       return {};
     }
     const auto* const begin = reinterpret_cast<const char*>(message_.data()) + at_;
@@ -61,20 +62,20 @@ class Reader {
   /// read of the name so far: a name without a loop has no other. A name with more pointers than
   /// labels fit into it fails, because its pointers cost work and shorten nothing.
   void name(WireName& into) noexcept;
-  DnsName name();
+  dns::Name name();
   /// Moves past a name without following its pointers.
   void skip_name() noexcept;
 
   /// Limits reading to the next `size` bytes, until leave(); returns the former end.
   std::size_t enter(std::size_t size) noexcept;
-  /// Fails with DnsError::bad_record unless all bytes since enter() were read.
+  /// Fails with dns::ErrorCode::bad_record unless all bytes since enter() were read.
   void leave(std::size_t former_end) noexcept;
 
  private:
   template <std::size_t size>
   std::uint32_t number() noexcept {
     if (left() < size) {
-      fail(DnsError::bad_message);
+      fail(dns::ErrorCode::bad_message);
       return 0;
     }
     std::uint32_t value = 0;
@@ -90,7 +91,7 @@ class Reader {
   Bytes message_;
   std::size_t end_;  ///< The end of what may be read; names may refer to bytes before.
   std::size_t at_ = 0;
-  DnsError error_ = no_error;
+  dns::ErrorCode error_ = no_error;
 };
 
 /// The first 12 bytes of a message.
@@ -120,8 +121,8 @@ struct Header {
 
 /// The fixed fields of a record, after its name.
 struct RecordHead {
-  DnsType type;
-  DnsClass record_class;
+  dns::Type type;
+  dns::Class record_class;
   std::uint32_t ttl;  ///< As sent. See ttl_of().
   std::uint16_t size;
 
@@ -133,4 +134,4 @@ struct RecordHead {
   return sent > 0x7fff'ffffU ? 0 : sent;
 }
 
-}  // namespace tambour::dns
+}  // namespace tambour::dns::detail

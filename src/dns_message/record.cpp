@@ -1,34 +1,36 @@
 // Records as text.
+#include <tambour/dns/record.h>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <utility>
 
-#include <tambour/dns_record.h>
-#include <tambour/ip_address.h>
+#include <tambour/net/ip_address.h>
 
 #include "base/failure.h"
 #include "base/parse_number.h"
 #include "dns_message/record_data.h"
 #include "dns_message/wire_name.h"
 
-namespace tambour {
+namespace tambour::dns {
+
 namespace {
 
 struct NamedType {
-  DnsType type;
+  Type type;
   std::string_view name;
 };
 constexpr std::array type_names{
-    NamedType{DnsType::a, "A"},         NamedType{DnsType::ns, "NS"},
-    NamedType{DnsType::cname, "CNAME"}, NamedType{DnsType::soa, "SOA"},
-    NamedType{DnsType::ptr, "PTR"},     NamedType{DnsType::mx, "MX"},
-    NamedType{DnsType::txt, "TXT"},     NamedType{DnsType::aaaa, "AAAA"},
-    NamedType{DnsType::srv, "SRV"},     NamedType{DnsType::naptr, "NAPTR"},
-    NamedType{DnsType::opt, "OPT"},     NamedType{DnsType::tlsa, "TLSA"},
-    NamedType{DnsType::svcb, "SVCB"},   NamedType{DnsType::https, "HTTPS"},
-    NamedType{DnsType::ixfr, "IXFR"},   NamedType{DnsType::axfr, "AXFR"},
-    NamedType{DnsType::any, "ANY"},     NamedType{DnsType::caa, "CAA"},
+    NamedType{Type::a, "A"},         NamedType{Type::ns, "NS"},
+    NamedType{Type::cname, "CNAME"}, NamedType{Type::soa, "SOA"},
+    NamedType{Type::ptr, "PTR"},     NamedType{Type::mx, "MX"},
+    NamedType{Type::txt, "TXT"},     NamedType{Type::aaaa, "AAAA"},
+    NamedType{Type::srv, "SRV"},     NamedType{Type::naptr, "NAPTR"},
+    NamedType{Type::opt, "OPT"},     NamedType{Type::tlsa, "TLSA"},
+    NamedType{Type::svcb, "SVCB"},   NamedType{Type::https, "HTTPS"},
+    NamedType{Type::ixfr, "IXFR"},   NamedType{Type::axfr, "AXFR"},
+    NamedType{Type::any, "ANY"},     NamedType{Type::caa, "CAA"},
 };
 constexpr std::string_view unknown_prefix = "TYPE";
 
@@ -65,73 +67,73 @@ std::string generic(std::string_view bytes) {
 
 std::string joined(std::initializer_list<std::string> words) {
   std::string text;
-  for (const std::string& each : words) {
+  for (const std::string& word : words) {
     if (!text.empty()) text += ' ';
-    text += each;
+    text += word;
   }
   return text;
 }
 
 /// The presentation format of each type.
 struct Present {
-  std::string operator()(const DnsUnknown& data) const { return generic(data.data); }
-  std::string operator()(const DnsA& data) const { return IpAddress(data.address).to_string(); }
-  std::string operator()(const DnsAaaa& data) const { return IpAddress(data.address).to_string(); }
-  std::string operator()(const DnsCname& data) const { return data.target.to_string(); }
-  std::string operator()(const DnsPtr& data) const { return data.target.to_string(); }
-  std::string operator()(const DnsNs& data) const { return data.server.to_string(); }
-  std::string operator()(const DnsSoa& data) const {
+  std::string operator()(const UnknownData& data) const { return generic(data.data); }
+  std::string operator()(const A& data) const { return IpAddress(data.address).to_string(); }
+  std::string operator()(const Aaaa& data) const { return IpAddress(data.address).to_string(); }
+  std::string operator()(const Cname& data) const { return data.target.to_string(); }
+  std::string operator()(const Ptr& data) const { return data.target.to_string(); }
+  std::string operator()(const Ns& data) const { return data.server.to_string(); }
+  std::string operator()(const Soa& data) const {
     return joined({data.server.to_string(), data.mailbox.to_string(), std::to_string(data.serial),
                    std::to_string(data.refresh), std::to_string(data.retry),
                    std::to_string(data.expire), std::to_string(data.minimum)});
   }
-  std::string operator()(const DnsMx& data) const {
+  std::string operator()(const Mx& data) const {
     return joined({std::to_string(data.preference), data.exchange.to_string()});
   }
-  std::string operator()(const DnsTxt& data) const {
+  std::string operator()(const Txt& data) const {
     std::string text;
-    for (const std::string& each : data.strings) {
+    for (const std::string& string_entry : data.strings) {
       if (!text.empty()) text += ' ';
-      text += quoted(each);
+      text += quoted(string_entry);
     }
     return text;
   }
-  std::string operator()(const DnsSrv& data) const {
+  std::string operator()(const Srv& data) const {
     return joined({std::to_string(data.priority), std::to_string(data.weight),
                    std::to_string(data.port), data.target.to_string()});
   }
-  std::string operator()(const DnsNaptr& data) const {
+  std::string operator()(const Naptr& data) const {
     return joined({std::to_string(data.order), std::to_string(data.preference), quoted(data.flags),
                    quoted(data.services), quoted(data.regexp), data.replacement.to_string()});
   }
-  std::string operator()(const DnsCaa& data) const {
+  std::string operator()(const Caa& data) const {
     return joined({std::to_string(data.flags), data.tag, quoted(data.value)});
   }
-  std::string operator()(const DnsTlsa& data) const {
+  std::string operator()(const Tlsa& data) const {
     return joined({std::to_string(data.usage), std::to_string(data.selector),
                    std::to_string(data.matching), hex(data.data)});
   }
-  std::string operator()(const DnsSvcb& data) const {
+  std::string operator()(const Svcb& data) const {
     // The values of keys have formats of their own; this one is valid for each: RFC 9460, section
     // 2.1.
     std::string text = joined({std::to_string(data.priority), data.target.to_string()});
-    for (const DnsSvcParam& each : data.params) {
-      text += " key" + std::to_string(each.key);
-      if (!each.value.empty()) text += '=' + quoted(each.value);
+    for (const SvcParam& param : data.params) {
+      text += " key" + std::to_string(param.key);
+      if (!param.value.empty()) text += '=' + quoted(param.value);
     }
     return text;
   }
 };
 
-std::string class_name(DnsClass record_class) {
+std::string class_name(Class record_class) {
   switch (record_class) {
-    case DnsClass::in:
+    case Class::in:
       return "IN";
-    case DnsClass::chaos:
+    case Class::chaos:
       return "CH";
-    case DnsClass::none:
+    case Class::none:
       return "NONE";
-    case DnsClass::any:
+    case Class::any:
       return "ANY";
   }
   return "CLASS" + std::to_string(static_cast<unsigned>(record_class));
@@ -139,43 +141,43 @@ std::string class_name(DnsClass record_class) {
 
 }  // namespace
 
-std::string to_string(DnsType type) {
+std::string to_string(Type type) {
   const auto* const named = std::ranges::find(type_names, type, &NamedType::type);
   if (named != type_names.end()) return std::string(named->name);
   return std::string(unknown_prefix) + std::to_string(static_cast<unsigned>(type));
 }
 
-Result<DnsType> parse_dns_type(std::string_view text) {
-  for (const NamedType& each : type_names) {
-    if (dns::equal_ignoring_case(each.name, text)) return each.type;
+Result<Type> parse_type(std::string_view text) {
+  for (const NamedType& type_name : type_names) {
+    if (detail::equal_ignoring_case(type_name.name, text)) return type_name.type;
   }
-  if (!dns::equal_ignoring_case(text.substr(0, unknown_prefix.size()), unknown_prefix))
-    return base::failure(EINVAL);
-  const auto number = base::parse_number<std::uint16_t>(text.substr(unknown_prefix.size()));
-  if (!number) return base::failure(EINVAL);
-  return DnsType(*number);
+  if (!detail::equal_ignoring_case(text.substr(0, unknown_prefix.size()), unknown_prefix))
+    return detail::base::failure(EINVAL);
+  const auto number = detail::base::parse_number<std::uint16_t>(text.substr(unknown_prefix.size()));
+  if (!number) return detail::base::failure(EINVAL);
+  return Type(*number);
 }
 
-std::vector<std::string> DnsSvcb::alpn() const {
+std::vector<std::string> Svcb::alpn() const {
   std::vector<std::string> found;
-  const auto param = std::ranges::find(params, DnsSvcParam::alpn, &DnsSvcParam::key);
+  const auto param = std::ranges::find(params, SvcParam::alpn, &SvcParam::key);
   if (param == params.end()) return found;
-  dns::Reader reader(dns::as_bytes(param->value));
+  detail::Reader reader(detail::as_bytes(param->value));
   while (reader.left() != 0) found.emplace_back(reader.counted_text());
-  if (reader.failed()) found.clear();
+  if (reader.has_failed()) found.clear();
   return found;
 }
 
-std::uint16_t DnsSvcb::port() const noexcept {
-  const auto param = std::ranges::find(params, DnsSvcParam::port, &DnsSvcParam::key);
+std::uint16_t Svcb::port() const noexcept {
+  const auto param = std::ranges::find(params, SvcParam::port, &SvcParam::key);
   if (param == params.end()) return 0;
-  return dns::Reader(dns::as_bytes(param->value)).u16();
+  return detail::Reader(detail::as_bytes(param->value)).u16();
 }
 
-std::string DnsRecord::to_string() const {
+std::string Record::to_string() const {
   const std::string text = std::visit(Present(), data);
   return joined({name.to_string(), std::to_string(ttl), class_name(record_class),
-                 tambour::to_string(type), text});
+                 tambour::dns::to_string(type), text});
 }
 
-}  // namespace tambour
+}  // namespace tambour::dns

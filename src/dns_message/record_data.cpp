@@ -5,21 +5,21 @@
 #include <type_traits>
 #include <utility>
 
-namespace tambour::dns {
+namespace tambour::dns::detail {
 namespace {
 
 constexpr std::size_t string_max = 255;
 
 /// Types whose data depends on the class are those of the Internet; the others are the same in all
 /// classes.
-bool is_of_internet_only(DnsType type) noexcept {
+bool is_of_internet_only(dns::Type type) noexcept {
   switch (type) {
-    case DnsType::a:
-    case DnsType::aaaa:
-    case DnsType::srv:
-    case DnsType::naptr:
-    case DnsType::svcb:
-    case DnsType::https:
+    case dns::Type::a:
+    case dns::Type::aaaa:
+    case dns::Type::srv:
+    case dns::Type::naptr:
+    case dns::Type::svcb:
+    case dns::Type::https:
       return true;
     default:
       return false;
@@ -30,12 +30,12 @@ template <class Address>
 Address read_address(Reader& reader) {
   Address read;
   const std::string_view bytes = reader.text(read.address.size());
-  if (!reader.failed()) std::ranges::copy(bytes, read.address.begin());
+  if (!reader.has_failed()) std::ranges::copy(bytes, read.address.begin());
   return read;
 }
 
-DnsSoa read_soa(Reader& reader) {
-  DnsSoa soa;
+dns::Soa read_soa(Reader& reader) {
+  dns::Soa soa;
   soa.server = reader.name();
   soa.mailbox = reader.name();
   soa.serial = reader.u32();
@@ -46,22 +46,22 @@ DnsSoa read_soa(Reader& reader) {
   return soa;
 }
 
-DnsMx read_mx(Reader& reader) {
-  DnsMx mx;
+dns::Mx read_mx(Reader& reader) {
+  dns::Mx mx;
   mx.preference = reader.u16();
   mx.exchange = reader.name();
   return mx;
 }
 
-DnsTxt read_txt(Reader& reader) {
-  DnsTxt txt;
+dns::Txt read_txt(Reader& reader) {
+  dns::Txt txt;
   do txt.strings.emplace_back(reader.counted_text());
   while (reader.left() != 0);
   return txt;
 }
 
-DnsSrv read_srv(Reader& reader) {
-  DnsSrv srv;
+dns::Srv read_srv(Reader& reader) {
+  dns::Srv srv;
   srv.priority = reader.u16();
   srv.weight = reader.u16();
   srv.port = reader.u16();
@@ -69,8 +69,8 @@ DnsSrv read_srv(Reader& reader) {
   return srv;
 }
 
-DnsNaptr read_naptr(Reader& reader) {
-  DnsNaptr naptr;
+dns::Naptr read_naptr(Reader& reader) {
+  dns::Naptr naptr;
   naptr.order = reader.u16();
   naptr.preference = reader.u16();
   naptr.flags = reader.counted_text();
@@ -88,17 +88,17 @@ bool is_tag(std::string_view tag) noexcept {
   return !tag.empty() && tag.size() <= string_max && std::ranges::all_of(tag, is_alphanumeric);
 }
 
-DnsCaa read_caa(Reader& reader) {
-  DnsCaa caa;
+dns::Caa read_caa(Reader& reader) {
+  dns::Caa caa;
   caa.flags = reader.u8();
   caa.tag = reader.counted_text();
   caa.value = reader.rest();
-  if (!is_tag(caa.tag)) reader.fail(DnsError::bad_record);
+  if (!is_tag(caa.tag)) reader.fail(dns::ErrorCode::bad_record);
   return caa;
 }
 
-DnsTlsa read_tlsa(Reader& reader) {
-  DnsTlsa tlsa;
+dns::Tlsa read_tlsa(Reader& reader) {
+  dns::Tlsa tlsa;
   tlsa.usage = reader.u8();
   tlsa.selector = reader.u8();
   tlsa.matching = reader.u8();
@@ -108,28 +108,28 @@ DnsTlsa read_tlsa(Reader& reader) {
 
 /// Names that the writer of a message may not compress are read without pointers where RFC 9460
 /// says so; older types are read as RFC 3597, section 4, recommends.
-DnsName read_plain_name(Reader& reader) {
+dns::Name read_plain_name(Reader& reader) {
   const std::size_t begin = reader.position();
-  DnsName name = reader.name();
-  if (reader.position() - begin != name.wire().size()) reader.fail(DnsError::bad_record);
+  dns::Name name = reader.name();
+  if (reader.position() - begin != name.wire().size()) reader.fail(dns::ErrorCode::bad_record);
   return name;
 }
 
 /// The forms of RFC 9460, section 7 and 8. A value of an unknown key may be anything.
 bool is_value_of(std::uint16_t key, std::string_view value) noexcept {
   switch (key) {
-    case DnsSvcParam::mandatory: {
+    case dns::SvcParam::mandatory: {
       if (value.empty() || value.size() % 2 != 0) return false;
       int last = 0;  // Which must not list itself: keys begin with 1.
       for (std::size_t i = 0; i < value.size(); i += 2) {
-        const int each =
+        const int entry =
             static_cast<std::uint8_t>(value[i]) << 8 | static_cast<std::uint8_t>(value[i + 1]);
-        if (each <= last) return false;
-        last = each;
+        if (entry <= last) return false;
+        last = entry;
       }
       return true;
     }
-    case DnsSvcParam::alpn: {
+    case dns::SvcParam::alpn: {
       if (value.empty()) return false;
       while (!value.empty()) {
         const auto length = static_cast<std::uint8_t>(value[0]);
@@ -138,32 +138,33 @@ bool is_value_of(std::uint16_t key, std::string_view value) noexcept {
       }
       return true;
     }
-    case DnsSvcParam::no_default_alpn:
+    case dns::SvcParam::no_default_alpn:
       return value.empty();
-    case DnsSvcParam::port:
+    case dns::SvcParam::port:
       return value.size() == 2;
-    case DnsSvcParam::ipv4hint:
+    case dns::SvcParam::ipv4hint:
       return !value.empty() && value.size() % 4 == 0;
-    case DnsSvcParam::ipv6hint:
+    case dns::SvcParam::ipv6hint:
       return !value.empty() && value.size() % 16 == 0;
     default:
       return true;
   }
 }
 
-const DnsSvcParam* find_param(const std::vector<DnsSvcParam>& params, std::uint16_t key) noexcept {
-  const auto found = std::ranges::find(params, key, &DnsSvcParam::key);
+const dns::SvcParam* find_param(const std::vector<dns::SvcParam>& params,
+                                std::uint16_t key) noexcept {
+  const auto found = std::ranges::find(params, key, &dns::SvcParam::key);
   return found == params.end() ? nullptr : &*found;
 }
 
-bool are_params(const std::vector<DnsSvcParam>& params) noexcept {
+bool are_params(const std::vector<dns::SvcParam>& params) noexcept {
   int last = -1;
-  for (const DnsSvcParam& each : params) {
-    if (each.key <= last || !is_value_of(each.key, each.value)) return false;
-    if (each.value.size() > UINT16_MAX) return false;
-    last = each.key;
+  for (const dns::SvcParam& param : params) {
+    if (param.key <= last || !is_value_of(param.key, param.value)) return false;
+    if (param.value.size() > UINT16_MAX) return false;
+    last = param.key;
   }
-  if (const DnsSvcParam* const mandatory = find_param(params, DnsSvcParam::mandatory)) {
+  if (const dns::SvcParam* const mandatory = find_param(params, dns::SvcParam::mandatory)) {
     for (std::size_t i = 0; i < mandatory->value.size(); i += 2) {
       const auto key =
           static_cast<std::uint16_t>(static_cast<std::uint8_t>(mandatory->value[i]) << 8 |
@@ -171,99 +172,99 @@ bool are_params(const std::vector<DnsSvcParam>& params) noexcept {
       if (find_param(params, key) == nullptr) return false;
     }
   }
-  return find_param(params, DnsSvcParam::no_default_alpn) == nullptr ||
-         find_param(params, DnsSvcParam::alpn) != nullptr;
+  return find_param(params, dns::SvcParam::no_default_alpn) == nullptr ||
+         find_param(params, dns::SvcParam::alpn) != nullptr;
 }
 
-DnsSvcb read_svcb(Reader& reader) {
-  DnsSvcb svcb;
+dns::Svcb read_svcb(Reader& reader) {
+  dns::Svcb svcb;
   svcb.priority = reader.u16();
   svcb.target = read_plain_name(reader);
   while (reader.left() != 0) {
-    DnsSvcParam param;
+    dns::SvcParam param;
     param.key = reader.u16();
     param.value = reader.text(reader.u16());
     svcb.params.push_back(std::move(param));
   }
-  if (!are_params(svcb.params)) reader.fail(DnsError::bad_record);
+  if (!are_params(svcb.params)) reader.fail(dns::ErrorCode::bad_record);
   return svcb;
 }
 
-DnsData read_typed(Reader& reader, DnsType type) {
+dns::Data read_typed(Reader& reader, dns::Type type) {
   switch (type) {
-    case DnsType::a:
-      return read_address<DnsA>(reader);
-    case DnsType::aaaa:
-      return read_address<DnsAaaa>(reader);
-    case DnsType::cname:
-      return DnsCname{reader.name()};
-    case DnsType::ptr:
-      return DnsPtr{reader.name()};
-    case DnsType::ns:
-      return DnsNs{reader.name()};
-    case DnsType::soa:
+    case dns::Type::a:
+      return read_address<dns::A>(reader);
+    case dns::Type::aaaa:
+      return read_address<dns::Aaaa>(reader);
+    case dns::Type::cname:
+      return dns::Cname{reader.name()};
+    case dns::Type::ptr:
+      return dns::Ptr{reader.name()};
+    case dns::Type::ns:
+      return dns::Ns{reader.name()};
+    case dns::Type::soa:
       return read_soa(reader);
-    case DnsType::mx:
+    case dns::Type::mx:
       return read_mx(reader);
-    case DnsType::txt:
+    case dns::Type::txt:
       return read_txt(reader);
-    case DnsType::srv:
+    case dns::Type::srv:
       return read_srv(reader);
-    case DnsType::naptr:
+    case dns::Type::naptr:
       return read_naptr(reader);
-    case DnsType::caa:
+    case dns::Type::caa:
       return read_caa(reader);
-    case DnsType::tlsa:
+    case dns::Type::tlsa:
       return read_tlsa(reader);
-    case DnsType::svcb:
-    case DnsType::https:
+    case dns::Type::svcb:
+    case dns::Type::https:
       return read_svcb(reader);
     default:
-      return DnsUnknown{std::string(reader.rest())};
+      return dns::UnknownData{std::string(reader.rest())};
   }
 }
 
-/// The index of the alternative of DnsData that a record of this type has.
+/// The index of the alternative of dns::Data that a record of this type has.
 template <class T>
 constexpr std::size_t index_of = [] {
   std::size_t index = 0;
   [&]<class... Each>(std::type_identity<std::variant<Each...>>) {
     static_cast<void>(((std::is_same_v<T, Each> || (++index, false)) || ...));
-  }(std::type_identity<DnsData>());
+  }(std::type_identity<dns::Data>());
   return index;
 }();
 
-std::size_t alternative_of(DnsType type) noexcept {
+std::size_t alternative_of(dns::Type type) noexcept {
   switch (type) {
-    case DnsType::a:
-      return index_of<DnsA>;
-    case DnsType::aaaa:
-      return index_of<DnsAaaa>;
-    case DnsType::cname:
-      return index_of<DnsCname>;
-    case DnsType::ptr:
-      return index_of<DnsPtr>;
-    case DnsType::ns:
-      return index_of<DnsNs>;
-    case DnsType::soa:
-      return index_of<DnsSoa>;
-    case DnsType::mx:
-      return index_of<DnsMx>;
-    case DnsType::txt:
-      return index_of<DnsTxt>;
-    case DnsType::srv:
-      return index_of<DnsSrv>;
-    case DnsType::naptr:
-      return index_of<DnsNaptr>;
-    case DnsType::caa:
-      return index_of<DnsCaa>;
-    case DnsType::tlsa:
-      return index_of<DnsTlsa>;
-    case DnsType::svcb:
-    case DnsType::https:
-      return index_of<DnsSvcb>;
+    case dns::Type::a:
+      return index_of<dns::A>;
+    case dns::Type::aaaa:
+      return index_of<dns::Aaaa>;
+    case dns::Type::cname:
+      return index_of<dns::Cname>;
+    case dns::Type::ptr:
+      return index_of<dns::Ptr>;
+    case dns::Type::ns:
+      return index_of<dns::Ns>;
+    case dns::Type::soa:
+      return index_of<dns::Soa>;
+    case dns::Type::mx:
+      return index_of<dns::Mx>;
+    case dns::Type::txt:
+      return index_of<dns::Txt>;
+    case dns::Type::srv:
+      return index_of<dns::Srv>;
+    case dns::Type::naptr:
+      return index_of<dns::Naptr>;
+    case dns::Type::caa:
+      return index_of<dns::Caa>;
+    case dns::Type::tlsa:
+      return index_of<dns::Tlsa>;
+    case dns::Type::svcb:
+    case dns::Type::https:
+      return index_of<dns::Svcb>;
     default:
-      return index_of<DnsUnknown>;
+      return index_of<dns::UnknownData>;
   }
 }
 
@@ -271,70 +272,70 @@ std::size_t alternative_of(DnsType type) noexcept {
 struct Write {
   Writer& writer;
 
-  bool operator()(const DnsUnknown& data) const {
+  bool operator()(const dns::UnknownData& data) const {
     writer.text(data.data);
     return data.data.size() <= UINT16_MAX;
   }
-  bool operator()(const DnsA& data) const { return address(data.address); }
-  bool operator()(const DnsAaaa& data) const { return address(data.address); }
+  bool operator()(const dns::A& data) const { return address(data.address); }
+  bool operator()(const dns::Aaaa& data) const { return address(data.address); }
   // RFC 3597, section 4: only the types of RFC 1035 may have compressed names.
-  bool operator()(const DnsCname& data) const { return compressed(data.target); }
-  bool operator()(const DnsPtr& data) const { return compressed(data.target); }
-  bool operator()(const DnsNs& data) const { return compressed(data.server); }
-  bool operator()(const DnsSoa& data) const {
+  bool operator()(const dns::Cname& data) const { return compressed(data.target); }
+  bool operator()(const dns::Ptr& data) const { return compressed(data.target); }
+  bool operator()(const dns::Ns& data) const { return compressed(data.server); }
+  bool operator()(const dns::Soa& data) const {
     compressed(data.server);
     compressed(data.mailbox);
-    for (const std::uint32_t each :
+    for (const std::uint32_t value :
          {data.serial, data.refresh, data.retry, data.expire, data.minimum})
-      writer.u32(each);
+      writer.u32(value);
     return true;
   }
-  bool operator()(const DnsMx& data) const {
+  bool operator()(const dns::Mx& data) const {
     writer.u16(data.preference);
     return compressed(data.exchange);
   }
-  bool operator()(const DnsTxt& data) const {
-    for (const std::string& each : data.strings) {
-      if (!string(each)) return false;
+  bool operator()(const dns::Txt& data) const {
+    for (const std::string& string_entry : data.strings) {
+      if (!string(string_entry)) return false;
     }
     return !data.strings.empty();
   }
-  bool operator()(const DnsSrv& data) const {
+  bool operator()(const dns::Srv& data) const {
     writer.u16(data.priority);
     writer.u16(data.weight);
     writer.u16(data.port);
     writer.name(data.target.wire());
     return true;
   }
-  bool operator()(const DnsNaptr& data) const {
+  bool operator()(const dns::Naptr& data) const {
     writer.u16(data.order);
     writer.u16(data.preference);
     if (!string(data.flags) || !string(data.services) || !string(data.regexp)) return false;
     writer.name(data.replacement.wire());
     return true;
   }
-  bool operator()(const DnsCaa& data) const {
+  bool operator()(const dns::Caa& data) const {
     if (!is_tag(data.tag)) return false;
     writer.u8(data.flags);
     writer.counted_text(data.tag);
     writer.text(data.value);
     return true;
   }
-  bool operator()(const DnsTlsa& data) const {
+  bool operator()(const dns::Tlsa& data) const {
     writer.u8(data.usage);
     writer.u8(data.selector);
     writer.u8(data.matching);
     writer.text(data.data);
     return true;
   }
-  bool operator()(const DnsSvcb& data) const {
+  bool operator()(const dns::Svcb& data) const {
     if (!are_params(data.params)) return false;
     writer.u16(data.priority);
     writer.name(data.target.wire());
-    for (const DnsSvcParam& each : data.params) {
-      writer.u16(each.key);
-      writer.u16(static_cast<std::uint16_t>(each.value.size()));
-      writer.text(each.value);
+    for (const dns::SvcParam& param : data.params) {
+      writer.u16(param.key);
+      writer.u16(static_cast<std::uint16_t>(param.value.size()));
+      writer.text(param.value);
     }
     return true;
   }
@@ -345,7 +346,7 @@ struct Write {
     for (const std::uint8_t byte : bytes) writer.u8(byte);
     return true;
   }
-  bool compressed(const DnsName& name) const {
+  bool compressed(const dns::Name& name) const {
     writer.compressed_name(name.wire());
     return true;
   }
@@ -358,13 +359,13 @@ struct Write {
 
 }  // namespace
 
-DnsData read_data(Reader& reader, const RecordHead& head, bool may_be_empty) {
+dns::Data read_data(Reader& reader, const RecordHead& head, bool may_be_empty) {
   const std::size_t former_end = reader.enter(head.size);
-  DnsData data;
-  if (reader.failed()) return data;
-  const bool is_opaque = head.record_class != DnsClass::in && is_of_internet_only(head.type);
+  dns::Data data;
+  if (reader.has_failed()) return data;
+  const bool is_opaque = head.record_class != dns::Class::in && is_of_internet_only(head.type);
   if (is_opaque || (may_be_empty && head.size == 0)) {
-    data = DnsUnknown{std::string(reader.rest())};
+    data = dns::UnknownData{std::string(reader.rest())};
   } else {
     data = read_typed(reader, head.type);
   }
@@ -372,14 +373,14 @@ DnsData read_data(Reader& reader, const RecordHead& head, bool may_be_empty) {
   return data;
 }
 
-DnsError write_data(Writer& writer, const DnsRecord& record) {
-  const auto* const opaque = record.as<DnsUnknown>();
+dns::ErrorCode write_data(Writer& writer, const dns::Record& record) {
+  const auto* const opaque = record.as<dns::UnknownData>();
   const bool is_typed = record.data.index() == alternative_of(record.type);
   const bool is_of_other_class =
-      record.record_class != DnsClass::in && is_of_internet_only(record.type);
+      record.record_class != dns::Class::in && is_of_internet_only(record.type);
   const bool fits = opaque != nullptr ? is_typed || is_of_other_class || opaque->data.empty()
                                       : is_typed && !is_of_other_class;
-  return fits && std::visit(Write{writer}, record.data) ? no_error : DnsError::bad_record;
+  return fits && std::visit(Write{writer}, record.data) ? no_error : dns::ErrorCode::bad_record;
 }
 
-}  // namespace tambour::dns
+}  // namespace tambour::dns::detail

@@ -3,19 +3,20 @@
 
 #include <cstddef>
 
-#include <tambour/dns_record.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/dns/record.h>
 
 #include "dns_message/reader.h"
 #include "dns_message/writer.h"
 
-namespace tambour::dns {
+namespace tambour::dns::detail {
 
 /// Reads the data that `head` describes. If `may_be_empty`, as in updates (RFC 2136), empty data of
-/// any type is DnsUnknown. On failure, the reader has failed.
-[[nodiscard]] DnsData read_data(Reader& reader, const RecordHead& head, bool may_be_empty);
+/// any type is dns::UnknownData. On failure, the reader has failed.
+[[nodiscard]] dns::Data read_data(Reader& reader, const RecordHead& head, bool may_be_empty);
 
-/// Writes the data, without its size. Fails with DnsError::bad_record if the data is not that of
-/// the type, or exceeds a limit of its form.
-[[nodiscard]] DnsError write_data(Writer& writer, const DnsRecord& record);
+/// Writes the data, without its size. Fails with dns::ErrorCode::bad_record if the data is not that
+/// of the type, or exceeds a limit of its form.
+[[nodiscard]] dns::ErrorCode write_data(Writer& writer, const dns::Record& record);
 
-}  // namespace tambour::dns
+}  // namespace tambour::dns::detail

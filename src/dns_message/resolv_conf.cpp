@@ -10,7 +10,7 @@
 #include "base/parse_number.h"
 #include "dns_message/words.h"
 
-namespace tambour::dns {
+namespace tambour::dns::detail {
 namespace {
 
 std::optional<Endpoint> parse_server(std::string_view text) {
@@ -58,7 +58,7 @@ void ResolvConf::set_search(std::string_view text) {
   for (std::string_view word = take_word(text); !word.empty(); word = take_word(text)) {
     // Some tools write `.example.org`. The root alone is a name.
     if (word.size() > 1 && word.front() == '.') word.remove_prefix(1);
-    const auto name = DnsName::parse(word);
+    const auto name = dns::Name::parse(word);
     if (name && search.size() < search_max) search.push_back(*name);
   }
 }
@@ -87,4 +87,4 @@ void ResolvConf::apply_options(std::string_view text) {
   }
 }
 
-}  // namespace tambour::dns
+}  // namespace tambour::dns::detail

@@ -6,11 +6,12 @@
 #include <string_view>
 #include <vector>
 
-#include <tambour/clock.h>
-#include <tambour/dns_name.h>
-#include <tambour/endpoint.h>
+#include <tambour/base/clock.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/dns/name.h>
+#include <tambour/net/endpoint.h>
 
-namespace tambour::dns {
+namespace tambour::dns::detail {
 
 struct ResolvConf {
   /// glibc uses three; more servers are ignored here as there, so that both query the same.
@@ -22,7 +23,7 @@ struct ResolvConf {
   static constexpr std::uint16_t port = 53;
 
   std::vector<Endpoint> servers{};
-  std::vector<DnsName> search{};
+  std::vector<dns::Name> search{};
   bool has_search = false;  ///< The file has a search or domain line, which may be empty.
   unsigned ndots = 1;       ///< Names with fewer dots are first searched for.
   Duration timeout = std::chrono::seconds(5);
@@ -44,4 +45,4 @@ struct ResolvConf {
   void set_search(std::string_view text);
 };
 
-}  // namespace tambour::dns
+}  // namespace tambour::dns::detail

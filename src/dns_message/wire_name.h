@@ -7,20 +7,21 @@
 #include <cstring>
 #include <string_view>
 
-#include <tambour/dns_name.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/dns/name.h>
 
 #include "base/ascii.h"
 
-namespace tambour {
+namespace tambour::dns {
 
-/// Makes a DnsName of bytes that are known to be one.
-struct DnsNameAccess {
-  static DnsName make(std::string_view wire) { return DnsName(std::string(wire)); }
+/// Makes a dns::Name of bytes that are known to be one.
+struct NameAccess {
+  static Name make(std::string_view wire) { return Name(std::string(wire)); }
 };
 
-}  // namespace tambour
+}  // namespace tambour::dns
 
-namespace tambour::dns {
+namespace tambour::dns::detail {
 
 // A length byte of a label is at most 63, below the letters: whole names can be compared.
 using base::equal_ignoring_case;
@@ -54,12 +55,12 @@ class WireName {
 
  private:
   std::uint8_t size_ = 0;
-  std::array<char, DnsName::bytes_max> bytes_;  ///< Only the first `size_` are defined.
+  std::array<char, dns::Name::bytes_max> bytes_;  ///< Only the first `size_` are defined.
 };
 
-/// Parses the presentation format; see DnsName::parse(). Returns 0 or the error.
-[[nodiscard]] DnsError parse_name(std::string_view text, WireName& into) noexcept;
+/// Parses the presentation format; see dns::Name::parse(). Returns 0 or the error.
+[[nodiscard]] dns::ErrorCode parse_name(std::string_view text, WireName& into) noexcept;
 
-inline constexpr DnsError no_error{};
+inline constexpr dns::ErrorCode no_error{};
 
-}  // namespace tambour::dns
+}  // namespace tambour::dns::detail

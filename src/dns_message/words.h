@@ -4,7 +4,9 @@
 #include <cstddef>
 #include <string_view>
 
-namespace tambour::dns {
+#include <tambour/detail/namespaces.h>
+
+namespace tambour::dns::detail {
 
 /// What isspace(3) accepts, except line feeds. Comparisons are several times as fast as
 /// string_view::find_first_of(), which matters for large files.
@@ -35,4 +37,4 @@ constexpr std::string_view take_word(std::string_view& text) noexcept {
   return word;
 }
 
-}  // namespace tambour::dns
+}  // namespace tambour::dns::detail

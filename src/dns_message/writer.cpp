@@ -1,7 +1,7 @@
 // The compression of names: a small table of the names that the message contains already.
 #include "dns_message/writer.h"
 
-namespace tambour::dns {
+namespace tambour::dns::detail {
 namespace {
 
 constexpr std::uint16_t pointer_bits = 0xc000;
@@ -19,7 +19,7 @@ bool Writer::is_at(std::size_t at, std::string_view wire) const noexcept {
   std::size_t limit = at + 1;
   while (at < out_.size()) {
     const auto length = static_cast<std::uint8_t>(out_[at]);
-    if (length > DnsName::label_bytes_max) {
+    if (length > dns::Name::label_bytes_max) {
       // What was truncated may have left an offset of something else than a name.
       if (at + 2 > out_.size()) return false;
       const std::size_t target = (length & 0x3fU) << 8U | static_cast<std::uint8_t>(out_[at + 1]);
@@ -42,11 +42,11 @@ void Writer::compressed_name(std::string_view wire) {
   if (!offsets_) offsets_.emplace();
   auto& offsets = *offsets_;
   // The hash of each suffix, from the shortest.
-  std::array<std::uint8_t, DnsName::bytes_max / 2> labels;
+  std::array<std::uint8_t, dns::Name::bytes_max / 2> labels;
   std::size_t count = 0;
   for (std::size_t at = 0; wire[at] != 0; at += static_cast<std::uint8_t>(wire[at]) + 1U)
     labels[count++] = static_cast<std::uint8_t>(at);
-  std::array<std::uint32_t, DnsName::bytes_max / 2> hashes;
+  std::array<std::uint32_t, dns::Name::bytes_max / 2> hashes;
   std::uint32_t hash = 2166136261U;
   for (std::size_t i = count; i-- != 0;) {
     const std::size_t size = static_cast<std::uint8_t>(wire[labels[i]]) + 1U;
@@ -67,4 +67,4 @@ void Writer::compressed_name(std::string_view wire) {
   u8(0);
 }
 
-}  // namespace tambour::dns
+}  // namespace tambour::dns::detail

@@ -8,9 +8,10 @@
 #include <string>
 #include <string_view>
 
-#include <tambour/dns_name.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/dns/name.h>
 
-namespace tambour::dns {
+namespace tambour::dns::detail {
 
 class Writer {
  public:
@@ -57,4 +58,4 @@ class Writer {
   std::optional<std::array<std::uint16_t, slots>> offsets_;  ///< Made for the first such name.
 };
 
-}  // namespace tambour::dns
+}  // namespace tambour::dns::detail

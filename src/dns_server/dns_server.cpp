@@ -1,6 +1,4 @@
-// DnsServer.
-#include <tambour/dns_server.h>
-
+// dns::Server.
 #include <netinet/in.h>
 
 #include <algorithm>
@@ -12,14 +10,15 @@
 #include <string>
 #include <string_view>
 
-#include <tambour/async_mutex.h>
 #include <tambour/detail/intrusive_list.h>
-#include <tambour/task_event.h>
-#include <tambour/task_scope.h>
-#include <tambour/tcp.h>
-#include <tambour/timer.h>
-#include <tambour/udp.h>
-#include <tambour/wait.h>
+#include <tambour/dns/server.h>
+#include <tambour/loop/timer.h>
+#include <tambour/net/tcp.h>
+#include <tambour/task/event.h>
+#include <tambour/task/mutex.h>
+#include <tambour/task/scope.h>
+#include <tambour/task/sleep.h>
+#include <tambour/udp/socket.h>
 
 #include "base/clock.h"
 #include "base/failure.h"
@@ -32,8 +31,9 @@
 #include "net/pace/stream_timers.h"
 #include "server/error_reporting.h"
 
-namespace tambour {
-namespace dns_server {
+namespace tambour::dns {}  // namespace tambour::dns
+
+namespace tambour::detail::dns_server {
 namespace {
 
 constexpr std::size_t read_bytes = 4096;
@@ -54,18 +54,18 @@ bool is_multicast(const Endpoint& address) noexcept {
 /// A client ignores a response that does not come from the address that it has queried. The
 /// interface is left to the routing table, as for every other datagram.
 DatagramOptions reply_to(const Datagram& query) noexcept {
-  DatagramOptions how;
-  how.from = query.to();
-  if (how.from && is_multicast(*how.from)) how.from.reset();
-  return how;
+  DatagramOptions options;
+  options.from = query.to();
+  if (options.from && is_multicast(*options.from)) options.from.reset();
+  return options;
 }
 
 }  // namespace
 
 class State {
  public:
-  State(EventLoop& loop, DnsServer::Handler handler, DnsServer::TaskHandler task_handler,
-        const DnsServerOptions& options, const std::source_location& created_at)
+  State(EventLoop& loop, dns::Server::Handler handler, dns::Server::TaskHandler task_handler,
+        const dns::ServerOptions& options, const std::source_location& created_at)
       : loop_(loop),
         created_at_(created_at),
         core_(loop::core_of(loop)),
@@ -73,8 +73,8 @@ class State {
         task_handler_(std::move(task_handler)),
         options_(options),
         reporter_(options.on_error),
-        limit_(options.responses_per_second, dns::Entropy(core_.backend()).next()),
-        out_(64, std::max<std::size_t>(options.udp_bytes_max, DnsMessage::udp_bytes_plain)),
+        limit_(options.responses_per_second, dns::detail::Entropy(core_.backend()).next()),
+        out_(64, std::max<std::size_t>(options.udp_bytes_max, dns::Message::udp_bytes_plain)),
         turn_(loop),
         task_ended_(loop),
         tasks_(loop) {
@@ -120,8 +120,9 @@ class State {
     stop();
     is_stopping_ = true;
     // Closing a connection wakes its task, which removes it from the list later.
-    for (Connection* each = connections_.front(); each != nullptr; each = connections_.after(*each))
-      each->close_if_idle();
+    for (Connection* connection = connections_.front(); connection != nullptr;
+         connection = connections_.after(*connection))
+      connection->close_if_idle();
     Timer limit(loop_, [this] { tasks_.request_stop(); });
     limit.start(grace);
     co_await tcp_->shut_down(grace);
@@ -129,8 +130,8 @@ class State {
   }
 
   [[nodiscard]] const Endpoint& endpoint() const noexcept { return tcp_->endpoint(); }
-  [[nodiscard]] DnsServerStats stats() const noexcept {
-    DnsServerStats stats = stats_;
+  [[nodiscard]] dns::ServerStats stats() const noexcept {
+    dns::ServerStats stats = stats_;
     stats.handler_exceptions = reporter_.count() + tcp_->handler_exceptions();
     return stats;
   }
@@ -168,13 +169,13 @@ class State {
   }
 
   /// For a handler that has thrown: the exception is reported, and the client gets SERVFAIL.
-  void report(const DnsRequest& request, DnsMessage& response) {
+  void report(const dns::Request& request, dns::Message& response) {
     reporter_.report(core_, std::current_exception());
-    response = DnsMessage::response_to(request.query);
-    response.rcode = DnsRcode::server_failure;
+    response = dns::Message::response_to(request.query);
+    response.rcode = dns::Rcode::server_failure;
   }
 
-  void handle(const DnsRequest& request, DnsMessage& response) {
+  void handle(const dns::Request& request, dns::Message& response) {
     try {
       handler_(request, response);
     } catch (...) {
@@ -182,7 +183,7 @@ class State {
     }
   }
 
-  Task<> handle_in_task(const DnsRequest& request, DnsMessage& response) {
+  Task<> handle_in_task(const dns::Request& request, dns::Message& response) {
     try {
       co_await task_handler_(request, response);
     } catch (...) {
@@ -209,38 +210,39 @@ class State {
       return;
     }
     ++stats_.udp_queries;
-    DnsRequest request{.query = {}, .from = datagram.peer()};
-    const DatagramOptions how = reply_to(datagram);
+    dns::Request request{.query = {}, .from = datagram.peer()};
+    const DatagramOptions options = reply_to(datagram);
     if (const auto refusal = refuse(datagram.bytes(), request.query)) {
       ++stats_.malformed;
-      return send(*refusal, request, how);
+      return send(*refusal, request, options);
     }
-    DnsMessage response = DnsMessage::response_to(request.query);
-    if (request.question().type == DnsType::axfr) {
+    dns::Message response = dns::Message::response_to(request.query);
+    if (request.question().type == dns::Type::axfr) {
       // RFC 5936, section 4.2.
       response.truncated = true;
-      return send(response, request, how);
+      return send(response, request, options);
     }
     if (handler_) {
       handle(request, response);
-      return send(response, request, how);
+      return send(response, request, options);
     }
     if (!has_slot()) {
       ++stats_.overloaded;
       return;
     }
-    tasks_.spawn(answer_datagram(Slot(*this), std::move(request), std::move(response), how),
+    tasks_.spawn(answer_datagram(Slot(*this), std::move(request), std::move(response), options),
                  created_at_);
   }
 
-  Task<> answer_datagram(Slot /*held*/, DnsRequest request, DnsMessage response,
-                         DatagramOptions how) {
+  Task<> answer_datagram(Slot /*held*/, dns::Request request, dns::Message response,
+                         DatagramOptions options) {
     co_await handle_in_task(request, response);
-    send(response, request, how);
+    send(response, request, options);
     flush();
   }
 
-  void send(const DnsMessage& response, const DnsRequest& request, const DatagramOptions& how) {
+  void send(const dns::Message& response, const dns::Request& request,
+            const DatagramOptions& options) {
     std::string bytes;
     switch (limit_.check(request.from, core_.now_ns())) {
       case Verdict::send:
@@ -248,7 +250,7 @@ class State {
         break;
       case Verdict::truncate: {
         ++stats_.rate_limited;
-        DnsMessage empty = DnsMessage::response_to(request.query);
+        dns::Message empty = dns::Message::response_to(request.query);
         empty.truncated = true;
         bytes = bytes_of(empty, datagram_limit(request.query));
         break;
@@ -260,14 +262,14 @@ class State {
     if (bytes.empty()) return;
     if ((bytes[2] & 2) != 0) ++stats_.truncated;
     const auto span = std::as_bytes(std::span(bytes));
-    if (out_.add(span, request.from, how)) return;
+    if (out_.add(span, request.from, options)) return;
     flush();
-    static_cast<void>(out_.add(span, request.from, how));
+    static_cast<void>(out_.add(span, request.from, options));
   }
 
-  [[nodiscard]] std::size_t datagram_limit(const DnsMessage& query) const noexcept {
+  [[nodiscard]] std::size_t datagram_limit(const dns::Message& query) const noexcept {
     const std::size_t accepted = query.edns ? query.edns->udp_bytes : 0;
-    return std::clamp<std::size_t>(accepted, DnsMessage::udp_bytes_plain, out_.bytes_each());
+    return std::clamp<std::size_t>(accepted, dns::Message::udp_bytes_plain, out_.bytes_each());
   }
 
   /// UDP does not guarantee delivery: what the kernel does not take is dropped.
@@ -278,8 +280,8 @@ class State {
   // TCP.
   /// What the tasks of one connection share.
   struct Connection : detail::ListHook<Connection> {
-    Connection(EventLoop& loop, TcpStream of, Endpoint from)
-        : stream(std::move(of)), peer(from), writing(loop), reads(stream), writes(stream) {}
+    Connection(EventLoop& loop, TcpStream subject, Endpoint from)
+        : stream(std::move(subject)), peer(from), writing(loop), reads(stream), writes(stream) {}
 
     /// At a shutdown: closes the connection unless a query is being answered.
     void close_if_idle() noexcept {
@@ -288,7 +290,7 @@ class State {
 
     TcpStream stream;
     Endpoint peer;
-    AsyncMutex writing;
+    TaskMutex writing;
     net::ReadTimer reads;
     net::WriteTimer writes;  ///< For a whole message.
     loop::Turn turn;
@@ -333,7 +335,7 @@ class State {
           --connection.answering;
           if (!slept) co_return;
         }
-        if (!is_query(dns::as_bytes(*packet))) {
+        if (!is_query(dns::detail::as_bytes(*packet))) {
           ++stats_.malformed;
           connection.stream.close();
           co_return;
@@ -348,8 +350,8 @@ class State {
   /// Returns when the next query may be read.
   Task<> start_answer(Connection& connection, TaskScope& handlers, std::string packet) {
     ++stats_.tcp_queries;
-    DnsRequest request{.query = {}, .from = connection.peer, .is_tcp = true};
-    if (auto refusal = refuse(dns::as_bytes(packet), request.query)) {
+    dns::Request request{.query = {}, .from = connection.peer, .is_tcp = true};
+    if (auto refusal = refuse(dns::detail::as_bytes(packet), request.query)) {
       ++stats_.malformed;
       co_return co_await write(connection, std::move(*refusal));
     }
@@ -361,7 +363,7 @@ class State {
     }
     ++connection.answering;
     // The records of a transfer are many, so a connection has those of one.
-    const bool waits = handler_ || request.question().type == DnsType::axfr ||
+    const bool waits = handler_ || request.question().type == dns::Type::axfr ||
                        handlers.size() + 1 >= options_.tcp_tasks_max;
     auto answered = answer(connection, std::move(request), std::move(slot));
     if (!waits) co_return handlers.spawn(std::move(answered), created_at_);
@@ -380,8 +382,8 @@ class State {
     return std::string(in.substr(2, size));
   }
 
-  Task<> answer(Connection& connection, DnsRequest request, std::optional<Slot> slot) {
-    DnsMessage response = DnsMessage::response_to(request.query);
+  Task<> answer(Connection& connection, dns::Request request, std::optional<Slot> slot) {
+    dns::Message response = dns::Message::response_to(request.query);
     if (handler_) {
       handle(request, response);
     } else {
@@ -395,7 +397,7 @@ class State {
   }
 
   /// Writes one message at a time: a client that does not read costs the memory of one.
-  Task<> write(Connection& connection, DnsMessage response) {
+  Task<> write(Connection& connection, dns::Message response) {
     const auto guard = co_await connection.writing.lock();
     if (!guard) co_return;
     Messages messages(std::move(response));
@@ -414,17 +416,17 @@ class State {
   EventLoop& loop_;
   std::source_location created_at_;
   loop::Core& core_;
-  DnsServer::Handler handler_;
-  DnsServer::TaskHandler task_handler_;
-  DnsServerOptions options_;
+  dns::Server::Handler handler_;
+  dns::Server::TaskHandler task_handler_;
+  dns::ServerOptions options_;
   server::ErrorReporter reporter_;
-  DnsServerStats stats_;
+  dns::ServerStats stats_;
   RateLimit limit_;
   DatagramBatch out_;
   UdpSocket udp_;
   bool is_stopping_ = false;
   std::size_t running_ = 0;  ///< Handlers that run as tasks.
-  AsyncMutex turn_;          ///< Of the connection that gets the next slot.
+  TaskMutex turn_;           ///< Of the connection that gets the next slot.
   TaskEvent task_ended_;
   detail::IntrusiveList<Connection> connections_;
   // Last members, because their tasks use the others.
@@ -432,26 +434,28 @@ class State {
   TaskScope tasks_;
 };
 
-}  // namespace dns_server
+}  // namespace tambour::detail::dns_server
 
-DnsServer::DnsServer(std::unique_ptr<dns_server::State> state) noexcept
+namespace tambour::dns {
+
+Server::Server(std::unique_ptr<detail::dns_server::State> state) noexcept
     : state_(std::move(state)) {}
-DnsServer::DnsServer(DnsServer&& other) noexcept = default;
-DnsServer& DnsServer::operator=(DnsServer&& other) noexcept = default;
-DnsServer::~DnsServer() = default;
+Server::Server(Server&& other) noexcept = default;
+Server& Server::operator=(Server&& other) noexcept = default;
+Server::~Server() = default;
 
-Result<DnsServer> DnsServer::open(EventLoop& loop, const Endpoint& at, Handler handler,
-                                  TaskHandler task_handler, const DnsServerOptions& options,
-                                  const std::source_location& created_at) {
-  auto state = std::make_unique<dns_server::State>(loop, std::move(handler),
-                                                   std::move(task_handler), options, created_at);
+Result<Server> Server::open(EventLoop& loop, const Endpoint& at, Handler handler,
+                            TaskHandler task_handler, const ServerOptions& options,
+                            const std::source_location& created_at) {
+  auto state = std::make_unique<detail::dns_server::State>(
+      loop, std::move(handler), std::move(task_handler), options, created_at);
   if (auto listening = state->listen(at); !listening) return std::unexpected(listening.error());
-  return DnsServer(std::move(state));
+  return Server(std::move(state));
 }
 
-const Endpoint& DnsServer::endpoint() const noexcept { return state_->endpoint(); }
-DnsServerStats DnsServer::stats() const noexcept { return state_->stats(); }
-void DnsServer::stop() noexcept { state_->stop(); }
-Task<> DnsServer::shut_down(Duration grace) { return state_->shut_down(grace); }
+const Endpoint& Server::endpoint() const noexcept { return state_->endpoint(); }
+ServerStats Server::stats() const noexcept { return state_->stats(); }
+void Server::stop() noexcept { state_->stop(); }
+Task<> Server::shut_down(Duration grace) { return state_->shut_down(grace); }
 
-}  // namespace tambour
+}  // namespace tambour::dns

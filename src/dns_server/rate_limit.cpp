@@ -7,7 +7,7 @@
 #include <cstring>
 #include <span>
 
-namespace tambour::dns_server {
+namespace tambour::detail::dns_server {
 namespace {
 
 constexpr std::int64_t second_ns = 1'000'000'000;
@@ -47,4 +47,4 @@ Verdict RateLimit::check(const Endpoint& client, std::int64_t now_ns) {
   return (slot.sent - per_second_) % 2 == 0 ? Verdict::truncate : Verdict::drop;
 }
 
-}  // namespace tambour::dns_server
+}  // namespace tambour::detail::dns_server

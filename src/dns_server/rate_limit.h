@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-#include <tambour/endpoint.h>
+#include <tambour/net/endpoint.h>
 
-namespace tambour::dns_server {
+namespace tambour::detail::dns_server {
 
 enum class Verdict : std::uint8_t { send, truncate, drop };
 
@@ -33,4 +33,4 @@ class RateLimit {
   std::vector<Slot> slots_;
 };
 
-}  // namespace tambour::dns_server
+}  // namespace tambour::detail::dns_server

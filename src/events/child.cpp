@@ -1,10 +1,10 @@
 // Child: the handle. The table of the process and the watches of the loop are in child_table.cpp
 // and children.cpp.
-#include <tambour/child.h>
+#include <tambour/events/child.h>
 
 #include <utility>
 
-#include <tambour/event_loop.h>
+#include <tambour/loop/event_loop.h>
 
 #include "events/child_table.h"
 #include "events/children.h"
@@ -16,7 +16,7 @@ namespace tambour {
 
 Child::Child(EventLoop& loop, pid_t pid, Function function, ChildChanges changes,
              std::source_location created_at) noexcept
-    : Handle(loop::core_of(loop), std::move(function), detail::OperationKind::poll, &run,
+    : Handle(detail::loop::core_of(loop), std::move(function), detail::OperationKind::poll, &run,
              created_at),
       pid_(pid),
       any_(false),
@@ -38,30 +38,32 @@ Child::Child(Child&& other) noexcept
       pid_(other.pid_),
       any_(other.any_),
       changes_(other.changes_) {
-  if (!started()) return;
+  if (!is_started()) return;
   other.fd = -1;
-  events::ChildTable::move(other, *this);
+  detail::events::ChildTable::move(other, *this);
 }
 
-Child& Child::operator=(Child&& other) noexcept { return loop::replace_handle(*this, other); }
+Child& Child::operator=(Child&& other) noexcept {
+  return detail::loop::replace_handle(*this, other);
+}
 
 Child::~Child() { stop(); }
 
 Result<> Child::start() noexcept {
   core_->check_thread();
-  if (started()) return {};
+  if (is_started()) return {};
   // Before the children, so that they are closed first: they own a signal watcher.
-  if (auto signals = core_->open_service<events::Signals>(); !signals)
+  if (auto signals = core_->open_service<detail::events::Signals>(); !signals)
     return std::unexpected(signals.error());
-  auto service = core_->open_service<events::Children>();
+  auto service = core_->open_service<detail::events::Children>();
   if (!service) return std::unexpected(service.error());
   return (*service)->add(*this);
 }
 
 void Child::stop() noexcept {
-  if (!started()) return;
+  if (!is_started()) return;
   core_->check_thread();
-  core_->service<events::Children>().remove(*this);
+  core_->service<detail::events::Children>().remove(*this);
 }
 
 void Child::set_function(Function function) noexcept {
@@ -71,7 +73,7 @@ void Child::set_function(Function function) noexcept {
 
 void Child::run(detail::ReadyNode& ready) {
   auto& self = static_cast<Child&>(ready);
-  self.core_->service<events::Children>().run(self);
+  self.core_->service<detail::events::Children>().run(self);
 }
 
 }  // namespace tambour

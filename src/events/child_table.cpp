@@ -18,7 +18,7 @@
 #include "base/system_call.h"
 #include "events/signal_slot.h"
 
-namespace tambour::events {
+namespace tambour::detail::events {
 namespace {
 
 constinit std::mutex mutex;
@@ -202,7 +202,7 @@ bool ChildTable::poll_named(Child& child) noexcept {
 
 /// Completes a wait with WNOWAIT. A leader that has ended stays a zombie.
 void ChildTable::take_from_leader(GroupLeader& leader, siginfo_t& info) noexcept {
-  if (!status_of(info).ended()) {
+  if (!status_of(info).has_ended()) {
     siginfo_t taken{};
     const bool is_taken = leader.wait(taken, WSTOPPED | WCONTINUED | WNOHANG) == 0;
     if (is_taken && taken.si_pid != 0) info = taken;
@@ -226,7 +226,8 @@ bool ChildTable::poll_any(Child& child) noexcept {
     if (wait_id(P_ALL, 0, info, flags | peek) != 0 || info.si_pid == 0) return false;
     GroupLeader* const leader = leader_of(info.si_pid);
     const bool is_leader = leader != nullptr;
-    if (is_leader && status_of(info).ended() && leader->at_exit_ == GroupLeader::AtExit::kill_group)
+    if (is_leader && status_of(info).has_ended() &&
+        leader->at_exit_ == GroupLeader::AtExit::kill_group)
       ::kill(-leader->pid_, SIGKILL);
     if (peek != 0) {
       const auto pid = static_cast<id_t>(info.si_pid);
@@ -234,7 +235,7 @@ bool ChildTable::poll_any(Child& child) noexcept {
       if (wait_id(P_PID, pid, info, flags) != 0 || info.si_pid == 0) continue;
     }
     const ChildStatus status = status_of(info);
-    if (is_leader && status.ended()) leader->leave_locked();
+    if (is_leader && status.has_ended()) leader->leave_locked();
     if (store_for_named(status) || is_leader) continue;
     store(child, status);
     return true;
@@ -251,9 +252,9 @@ bool ChildTable::store_for_named(const ChildStatus& status) noexcept {
   for (Child* child = bucket_of(status.pid).front(); child != nullptr;
        child = child->InTable::next()) {
     // A Child that already has a final status waited for a former process with this pid.
-    if (child->pid_ != status.pid || (child->has_status_ && child->status_.ended())) continue;
+    if (child->pid_ != status.pid || (child->has_status_ && child->status_.has_ended())) continue;
     is_named = true;
-    if (status.ended() || child->changes_ == ChildChanges::all) store(*child, status);
+    if (status.has_ended() || child->changes_ == ChildChanges::all) store(*child, status);
   }
   return is_named;
 }
@@ -277,7 +278,7 @@ Result<> ChildTable::send_signal(const Child& child, int number) noexcept {
   siginfo_t info{};
   const bool is_reaped =
       child.epoch_ != epoch || !child.InTable::listed() ||
-      (child.has_status_ && child.status_.ended()) ||
+      (child.has_status_ && child.status_.has_ended()) ||
       wait_id(P_PID, static_cast<id_t>(child.pid_), info, WEXITED | WNOHANG | WNOWAIT) != 0;
   if (is_reaped) return base::failure(ESRCH);
   if (::kill(child.pid_, number) != 0) return base::failure(errno);
@@ -346,4 +347,4 @@ Result<> ChildTable::GroupLeader::send_signal(int number) const noexcept {
   return base::failure(errno == EPERM ? EPERM : ESRCH);
 }
 
-}  // namespace tambour::events
+}  // namespace tambour::detail::events

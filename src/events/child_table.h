@@ -14,10 +14,10 @@
 #include <csignal>
 #include <cstdint>
 
-#include <tambour/child.h>
-#include <tambour/result.h>
+#include <tambour/base/result.h>
+#include <tambour/events/child.h>
 
-namespace tambour::events {
+namespace tambour::detail::events {
 
 class ChildTable {
  public:
@@ -111,4 +111,4 @@ class ChildTable {
   static void take_from_leader(GroupLeader& leader, siginfo_t& info) noexcept;
 };
 
-}  // namespace tambour::events
+}  // namespace tambour::detail::events

@@ -14,7 +14,7 @@
 #include "loop/core.h"
 #include "loop/service_watch.h"
 
-namespace tambour::events {
+namespace tambour::detail::events {
 namespace {
 
 std::atomic<bool> no_pidfds{false};
@@ -105,7 +105,7 @@ void Children::run(Child& child) {
   if (error > 0) return fall_back_to_signal(child);
   ChildStatus status;
   if (!ChildTable::take_status(child, status)) return;
-  if (status.ended() && !child.any_) {
+  if (status.has_ended() && !child.any_) {
     remove(child);
   } else if (ChildTable::poll(child)) {
     // Deliver the next status in the next iteration: a supervisor that restarts children that exit
@@ -140,4 +140,4 @@ void Children::close() noexcept {
   while (Child* const child = children_.front()) remove(*child);
 }
 
-}  // namespace tambour::events
+}  // namespace tambour::detail::events

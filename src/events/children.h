@@ -1,13 +1,13 @@
 // The children that one loop watches.
 #pragma once
 
-#include <tambour/child.h>
-#include <tambour/result.h>
-#include <tambour/signal.h>
+#include <tambour/base/result.h>
+#include <tambour/events/child.h>
+#include <tambour/events/signal.h>
 
 #include "loop/service.h"
 
-namespace tambour::events {
+namespace tambour::detail::events {
 
 class Children final : public loop::Service {
  public:
@@ -38,4 +38,4 @@ class Children final : public loop::Service {
   Signal sigchld_;
 };
 
-}  // namespace tambour::events
+}  // namespace tambour::detail::events

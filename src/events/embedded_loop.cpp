@@ -1,10 +1,10 @@
 // EmbeddedLoop: the handle, and running the inner loop from the outer one.
-#include <tambour/embedded_loop.h>
+#include <tambour/events/embedded_loop.h>
 
 #include <cerrno>
 #include <utility>
 
-#include <tambour/event_loop.h>
+#include <tambour/loop/event_loop.h>
 
 #include "events/embedded_loops.h"
 #include "loop/core.h"
@@ -18,9 +18,9 @@ EmbeddedLoop::EmbeddedLoop(EventLoop& outer, EventLoop& inner,
 
 EmbeddedLoop::EmbeddedLoop(EventLoop& outer, EventLoop& inner, Function function,
                            std::source_location created_at) noexcept
-    : Handle(loop::core_of(outer), std::move(function), detail::OperationKind::poll, &run,
+    : Handle(detail::loop::core_of(outer), std::move(function), detail::OperationKind::poll, &run,
              created_at),
-      inner_(&loop::core_of(inner)) {
+      inner_(&detail::loop::core_of(inner)) {
   events = Events::read;
   inner_->attach();
 }
@@ -29,11 +29,11 @@ EmbeddedLoop::EmbeddedLoop(EmbeddedLoop&& other) noexcept
     : Handle(static_cast<Handle&&>(other)),
       inner_(std::exchange(other.inner_, nullptr)),
       due_ns_(other.due_ns_) {
-  if (started()) events::EmbeddedLoops::moved(*this);
+  if (is_started()) detail::events::EmbeddedLoops::moved(*this);
 }
 
 EmbeddedLoop& EmbeddedLoop::operator=(EmbeddedLoop&& other) noexcept {
-  return loop::replace_handle(*this, other);
+  return detail::loop::replace_handle(*this, other);
 }
 
 EmbeddedLoop::~EmbeddedLoop() {
@@ -48,16 +48,16 @@ bool EmbeddedLoop::possible(const EventLoop& inner) noexcept {
 
 Result<> EmbeddedLoop::start() noexcept {
   core_->check_thread();
-  if (started()) return {};
-  auto service = core_->open_service<events::EmbeddedLoops>();
+  if (is_started()) return {};
+  auto service = core_->open_service<detail::events::EmbeddedLoops>();
   if (!service) return std::unexpected(service.error());
   return (*service)->add(*this);
 }
 
 void EmbeddedLoop::stop() noexcept {
-  if (!started()) return;
+  if (!is_started()) return;
   core_->check_thread();
-  core_->service<events::EmbeddedLoops>().remove(*this);
+  core_->service<detail::events::EmbeddedLoops>().remove(*this);
 }
 
 void EmbeddedLoop::set_function(Function function) noexcept {

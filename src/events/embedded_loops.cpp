@@ -8,7 +8,7 @@
 #include "loop/core.h"
 #include "loop/service_watch.h"
 
-namespace tambour::events {
+namespace tambour::detail::events {
 
 EmbeddedLoop*& EmbeddedLoops::around(loop::Core& inner) noexcept {
   return inner.service<EmbeddedLoops>().around_;
@@ -33,7 +33,7 @@ Result<> EmbeddedLoops::add(EmbeddedLoop& embedded) noexcept {
   if (around(inner) != nullptr) return base::failure(EBUSY);
   // A simulated loop watches simulated descriptors only.
   if (core_.backend().has_virtual_time()) return base::failure(EOPNOTSUPP);
-  auto descriptor = inner.backend().descriptor();
+  auto descriptor = inner.backend().fd();
   if (!descriptor) return std::unexpected(descriptor.error());
   if (!can_watch(core_, *descriptor)) return base::failure(ERANGE);
   around(inner) = &embedded;
@@ -58,7 +58,7 @@ void EmbeddedLoops::moved(EmbeddedLoop& embedded) noexcept { around(*embedded.in
 /// The inner loop's descriptor may have changed: an epoll instance is recreated to drop
 /// registrations that cannot be removed, and every backend is reopened after a fork.
 void EmbeddedLoops::watch_descriptor(EmbeddedLoop& embedded) noexcept {
-  const auto descriptor = embedded.inner_->backend().descriptor();
+  const auto descriptor = embedded.inner_->backend().fd();
   if (!descriptor || *descriptor == embedded.fd) return;
   if (embedded.submitted()) core_.backend().cancel(embedded);
   embedded.fd = *descriptor;
@@ -99,4 +99,4 @@ void EmbeddedLoops::close() noexcept {
   while (EmbeddedLoop* const embedded = embedded_.front()) embedded->stop();
 }
 
-}  // namespace tambour::events
+}  // namespace tambour::detail::events

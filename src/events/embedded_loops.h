@@ -3,12 +3,12 @@
 
 #include <cstdint>
 
-#include <tambour/embedded_loop.h>
-#include <tambour/result.h>
+#include <tambour/base/result.h>
+#include <tambour/events/embedded_loop.h>
 
 #include "loop/service.h"
 
-namespace tambour::events {
+namespace tambour::detail::events {
 
 class EmbeddedLoops final : public loop::Service {
  public:
@@ -33,4 +33,4 @@ class EmbeddedLoops final : public loop::Service {
   EmbeddedLoop* around_ = nullptr;  ///< Embeds this loop in another one; null if none.
 };
 
-}  // namespace tambour::events
+}  // namespace tambour::detail::events

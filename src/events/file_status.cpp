@@ -1,10 +1,10 @@
 // FileStatus: the handle, and the comparison of two results of stat(2).
-#include <tambour/file_status.h>
+#include <tambour/events/file_status.h>
 
 #include <cerrno>
 #include <utility>
 
-#include <tambour/event_loop.h>
+#include <tambour/loop/event_loop.h>
 
 #include "base/failure.h"
 #include "events/file_status_path.h"
@@ -30,21 +30,24 @@ bool FileState::same_as(const FileState& other) const noexcept {
 
 FileStatus::FileStatus(EventLoop& loop, std::string path, Function function,
                        const FileStatusOptions& options, std::source_location created_at)
-    : watched_(std::make_unique<events::WatchedPath>(loop, loop::core_of(loop), std::move(path),
-                                                     std::move(function), options, created_at)) {}
+    : watched_(std::make_unique<detail::events::WatchedPath>(loop, detail::loop::core_of(loop),
+                                                             std::move(path), std::move(function),
+                                                             options, created_at)) {}
 
 FileStatus::FileStatus(FileStatus&& other) noexcept = default;
 FileStatus& FileStatus::operator=(FileStatus&& other) noexcept = default;
 FileStatus::~FileStatus() = default;
 
 Result<> FileStatus::start() noexcept {
-  if (path().contains('\0')) return base::failure(EINVAL);
+  if (path().contains('\0')) return detail::base::failure(EINVAL);
   return watched_->start();
 }
 void FileStatus::stop() noexcept {
-  if (started()) watched_->stop();
+  if (is_started()) watched_->stop();
 }
-bool FileStatus::started() const noexcept { return watched_ != nullptr && watched_->started(); }
+bool FileStatus::is_started() const noexcept {
+  return watched_ != nullptr && watched_->is_started();
+}
 void FileStatus::update() noexcept { watched_->update(); }
 const std::string& FileStatus::path() const noexcept { return watched_->path(); }
 const FileState& FileStatus::current() const noexcept { return watched_->current(); }

@@ -15,7 +15,7 @@
 #include "events/file_status_path.h"
 #include "loop/core.h"
 
-namespace tambour::events {
+namespace tambour::detail::events {
 namespace {
 
 using base::Call;
@@ -174,4 +174,4 @@ void Inotify::close() noexcept {
   inotify_.reset();
 }
 
-}  // namespace tambour::events
+}  // namespace tambour::detail::events

@@ -9,13 +9,13 @@
 #include <string_view>
 #include <unordered_map>
 
-#include <tambour/result.h>
-#include <tambour/unique_fd.h>
+#include <tambour/base/result.h>
+#include <tambour/base/unique_fd.h>
 
 #include "loop/service.h"
 #include "loop/service_watch.h"
 
-namespace tambour::events {
+namespace tambour::detail::events {
 
 class WatchedPath;
 
@@ -72,4 +72,4 @@ class Inotify final : public loop::Service {
   loop::ServiceWatch watch_;
 };
 
-}  // namespace tambour::events
+}  // namespace tambour::detail::events

@@ -18,7 +18,7 @@
 #include "loop/core.h"
 #include "loop/loop_callback.h"
 
-namespace tambour::events {
+namespace tambour::detail::events {
 namespace {
 
 /// File systems that only this machine modifies, so that inotify reports every change (f_type of
@@ -118,7 +118,7 @@ WatchedPath::~WatchedPath() { stop(); }
 
 Result<> WatchedPath::start() noexcept {
   core_->check_thread();
-  if (started()) return {};
+  if (is_started()) return {};
   auto service = core_->open_service<Inotify>();
   if (!service) return std::unexpected(service.error());
   (*service)->enter(*this);
@@ -129,7 +129,7 @@ Result<> WatchedPath::start() noexcept {
 }
 
 void WatchedPath::stop() noexcept {
-  if (!started()) return;
+  if (!is_started()) return;
   core_->check_thread();
   unlink();
   set_polling(false);
@@ -143,7 +143,7 @@ void WatchedPath::stop() noexcept {
 void WatchedPath::update() noexcept {
   core_->check_thread();
   unlink();
-  current_ = started() ? read_state() : state_of(path_.c_str());
+  current_ = is_started() ? read_state() : state_of(path_.c_str());
 }
 
 void WatchedPath::queue_check(bool must_renew) noexcept {
@@ -236,7 +236,7 @@ bool WatchedPath::missed_a_directory() noexcept {
 }
 
 void WatchedPath::set_polling(bool polling) noexcept {
-  if (polling == timer_.started()) return;
+  if (polling == timer_.is_started()) return;
   // The path holds the reference that keeps run() from returning; the timer's own reference would
   // outlast an EventLoop::unref().
   if (polling) {
@@ -248,4 +248,4 @@ void WatchedPath::set_polling(bool polling) noexcept {
   }
 }
 
-}  // namespace tambour::events
+}  // namespace tambour::detail::events

@@ -5,12 +5,12 @@
 #include <string>
 
 #include <tambour/detail/handle.h>
-#include <tambour/file_status.h>
-#include <tambour/timer.h>
+#include <tambour/events/file_status.h>
+#include <tambour/loop/timer.h>
 
 #include "events/file_status_inotify.h"
 
-namespace tambour::events {
+namespace tambour::detail::events {
 
 /// An event on the path queues it; it calls stat(2) when dispatched. All events until then count as
 /// one change.
@@ -24,7 +24,7 @@ class WatchedPath final : public detail::Handle<WatchedPath, FileStatus::Functio
 
   Result<> start() noexcept;
   void stop() noexcept;
-  [[nodiscard]] bool started() const noexcept { return listed(); }
+  [[nodiscard]] bool is_started() const noexcept { return listed(); }
 
   /// Reads the state of the path and makes it the current one.
   void update() noexcept;
@@ -35,7 +35,7 @@ class WatchedPath final : public detail::Handle<WatchedPath, FileStatus::Functio
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] const FileState& current() const noexcept { return current_; }
-  [[nodiscard]] bool polls() const noexcept { return timer_.started(); }
+  [[nodiscard]] bool polls() const noexcept { return timer_.is_started(); }
 
  private:
   friend class Inotify;
@@ -58,4 +58,4 @@ class WatchedPath final : public detail::Handle<WatchedPath, FileStatus::Functio
   Timer timer_;
 };
 
-}  // namespace tambour::events
+}  // namespace tambour::detail::events

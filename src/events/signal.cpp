@@ -1,9 +1,9 @@
 // Signal: the handle. Signals arrive in signal_slot.cpp and are distributed in signals.cpp.
-#include <tambour/signal.h>
+#include <tambour/events/signal.h>
 
 #include <utility>
 
-#include <tambour/event_loop.h>
+#include <tambour/loop/event_loop.h>
 
 #include "events/signal_slot.h"
 #include "events/signals.h"
@@ -14,28 +14,30 @@ namespace tambour {
 
 Signal::Signal(EventLoop& loop, int number, Function function,
                std::source_location created_at) noexcept
-    : Handle(loop::core_of(loop), std::move(function), &run, created_at), number_(number) {}
+    : Handle(detail::loop::core_of(loop), std::move(function), &run, created_at), number_(number) {}
 
-Signal::Signal(loop::Core& core, int number, Function function) noexcept
+Signal::Signal(detail::loop::Core& core, int number, Function function) noexcept
     : Handle(core, std::move(function), &run, std::source_location::current()), number_(number) {}
 
 Signal::Signal(Signal&& other) noexcept = default;
-Signal& Signal::operator=(Signal&& other) noexcept { return loop::replace_handle(*this, other); }
+Signal& Signal::operator=(Signal&& other) noexcept {
+  return detail::loop::replace_handle(*this, other);
+}
 
 Signal::~Signal() { stop(); }
 
 Result<> Signal::start() noexcept {
   core_->check_thread();
-  if (started()) return {};
-  auto service = core_->open_service<events::Signals>();
+  if (is_started()) return {};
+  auto service = core_->open_service<detail::events::Signals>();
   if (!service) return std::unexpected(service.error());
   return (*service)->add(*this);
 }
 
 void Signal::stop() noexcept {
-  if (!started()) return;
+  if (!is_started()) return;
   core_->check_thread();
-  core_->service<events::Signals>().remove(*this);
+  core_->service<detail::events::Signals>().remove(*this);
 }
 
 void Signal::set_function(Function function) noexcept {
@@ -43,11 +45,12 @@ void Signal::set_function(Function function) noexcept {
   replace_function(std::move(function));
 }
 
-void Signal::feed(int number) noexcept { events::SignalSlot::raise(number); }
+void Signal::feed(int number) noexcept { detail::events::SignalSlot::raise(number); }
 
 void Signal::feed(EventLoop& loop, int number) noexcept {
-  loop::core_of(loop).check_thread();
-  if (auto service = loop::core_of(loop).open_service<events::Signals>()) (*service)->feed(number);
+  detail::loop::core_of(loop).check_thread();
+  if (auto service = detail::loop::core_of(loop).open_service<detail::events::Signals>())
+    (*service)->feed(number);
 }
 
 void Signal::run(detail::ReadyNode& ready) {

@@ -15,12 +15,12 @@
 #include <mutex>
 #include <new>
 
-#include <tambour/unique_fd.h>
+#include <tambour/base/unique_fd.h>
 
 #include "base/failure.h"
 #include "base/system_call.h"
 
-namespace tambour::events {
+namespace tambour::detail::events {
 namespace {
 
 using base::Call;
@@ -232,4 +232,4 @@ void SignalSlot::raise(int number) noexcept {
   errno = saved;
 }
 
-}  // namespace tambour::events
+}  // namespace tambour::detail::events

@@ -18,11 +18,11 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <tambour/result.h>
+#include <tambour/base/result.h>
 
 #include "base/eventfd_identity.h"
 
-namespace tambour::events {
+namespace tambour::detail::events {
 
 /// One loop's registration for signals. All functions except raise() must be called by the loop.
 class SignalSlot {
@@ -42,7 +42,7 @@ class SignalSlot {
   bool unwatch(int number) noexcept;
 
   /// Readable when signals are pending.
-  [[nodiscard]] int descriptor() const noexcept { return eventfd_; }
+  [[nodiscard]] int fd() const noexcept { return eventfd_; }
   [[nodiscard]] bool any_pending() const noexcept {
     return pending_.load(std::memory_order_relaxed) != 0;
   }
@@ -57,11 +57,11 @@ class SignalSlot {
   }
 
   /// In the child after fork(2), before any descriptor is opened there: gives up the eventfd if
-  /// other code has closed it. descriptor() is -1 then, until reopen().
+  /// other code has closed it. fd() is -1 then, until reopen().
   void disown_if_lost() noexcept {
     if (!has_eventfd()) eventfd_ = -1;
   }
-  /// In the child after fork(2): opens a new eventfd. descriptor() may change. If the former number
+  /// In the child after fork(2): opens a new eventfd. fd() may change. If the former number
   /// now refers to another file, that file stays open.
   Result<> reopen() noexcept;
 
@@ -110,4 +110,4 @@ class SignalSlot {
   SignalSlot* next_ = nullptr;  ///< Constant once the slot is in the list.
 };
 
-}  // namespace tambour::events
+}  // namespace tambour::detail::events

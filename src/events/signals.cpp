@@ -7,7 +7,7 @@
 #include "base/failure.h"
 #include "loop/core.h"
 
-namespace tambour::events {
+namespace tambour::detail::events {
 
 Signals::Signals(loop::Core& core) noexcept
     : core_(core), watch_(core, [this] { take_pending(); }) {}
@@ -16,7 +16,7 @@ Result<> Signals::open_slot() noexcept {
   if (slot_ != nullptr) return {};
   auto taken = SignalSlot::acquire();
   if (!taken) return std::unexpected(taken.error());
-  if (auto started = watch_.start((*taken)->descriptor()); !started) {
+  if (auto started = watch_.start((*taken)->fd()); !started) {
     (*taken)->release();
     return started;
   }
@@ -79,7 +79,7 @@ Result<> Signals::reopen() noexcept {
   // Before reopen() closes the descriptor, whose number may be reused afterwards.
   watch_.stop();
   if (auto reopened = slot_->reopen(); !reopened) return reopened;
-  return watch_.start(slot_->descriptor());
+  return watch_.start(slot_->fd());
 }
 
 void Signals::close() noexcept {
@@ -91,4 +91,4 @@ void Signals::close() noexcept {
   std::exchange(slot_, nullptr)->release();
 }
 
-}  // namespace tambour::events
+}  // namespace tambour::detail::events

@@ -4,14 +4,14 @@
 #include <array>
 #include <cstdint>
 
-#include <tambour/result.h>
-#include <tambour/signal.h>
+#include <tambour/base/result.h>
+#include <tambour/events/signal.h>
 
 #include "events/signal_slot.h"
 #include "loop/service.h"
 #include "loop/service_watch.h"
 
-namespace tambour::events {
+namespace tambour::detail::events {
 
 class Signals final : public loop::Service {
  public:
@@ -46,4 +46,4 @@ class Signals final : public loop::Service {
   loop::ServiceWatch watch_;
 };
 
-}  // namespace tambour::events
+}  // namespace tambour::detail::events

@@ -1,10 +1,10 @@
 // WallTimer: the handle, and the next time of aligned and computed timers.
-#include <tambour/wall_timer.h>
+#include <tambour/events/wall_timer.h>
 
 #include <cerrno>
 #include <utility>
 
-#include <tambour/event_loop.h>
+#include <tambour/loop/event_loop.h>
 
 #include "base/check.h"
 #include "base/failure.h"
@@ -15,17 +15,18 @@
 namespace tambour {
 namespace {
 
-[[noreturn]] void fail_while_computing(const char* what, std::source_location created_at) noexcept {
-  base::fail_check(
+[[noreturn]] void fail_while_computing(const char* text, std::source_location created_at) noexcept {
+  detail::base::fail_check(
       "WallTimer (created in %s:%u) %s by the function that computes its next time; do that in the "
       "timer's callback, or in EventLoop::post()",
-      created_at.file_name(), unsigned(created_at.line()), what);
+      created_at.file_name(), unsigned(created_at.line()), text);
 }
 
 }  // namespace
 
 WallTimer::WallTimer(EventLoop& loop, Function function, std::source_location created_at) noexcept
-    : detail::ReadyNode(&run, created_at), LoopCallback(loop::core_of(loop), std::move(function)) {}
+    : detail::ReadyNode(&run, created_at),
+      LoopCallback(detail::loop::core_of(loop), std::move(function)) {}
 
 WallTimer::WallTimer(WallTimer&& other) noexcept
     : detail::ReadyNode(static_cast<detail::ReadyNode&&>(other)),
@@ -39,11 +40,11 @@ WallTimer::WallTimer(WallTimer&& other) noexcept
       next_(std::move(other.next_)) {
   if (other.computing_) [[unlikely]]
     fail_while_computing("moved", created_at());
-  if (started_) core_->service<events::WallTimers>().moved(*this);
+  if (started_) core_->service<detail::events::WallTimers>().moved(*this);
 }
 
 WallTimer& WallTimer::operator=(WallTimer&& other) noexcept {
-  return loop::replace_handle(*this, other);
+  return detail::loop::replace_handle(*this, other);
 }
 
 WallTimer::~WallTimer() {
@@ -55,7 +56,7 @@ WallTimer::~WallTimer() {
 Result<> WallTimer::open() noexcept {
   core_->check_thread();
   stop();
-  auto service = core_->open_service<events::WallTimers>();
+  auto service = core_->open_service<detail::events::WallTimers>();
   if (!service) return std::unexpected(service.error());
   return (*service)->open();
 }
@@ -63,7 +64,7 @@ Result<> WallTimer::open() noexcept {
 void WallTimer::insert() noexcept {
   started_ = true;
   core_->add_reference();
-  core_->service<events::WallTimers>().insert(*this);
+  core_->service<detail::events::WallTimers>().insert(*this);
 }
 
 Result<> WallTimer::start_at(WallTime time) noexcept {
@@ -76,7 +77,7 @@ Result<> WallTimer::start_at(WallTime time) noexcept {
 
 Result<> WallTimer::start_every(Duration interval, Duration offset) noexcept {
   if (auto opened = open(); !opened) return opened;
-  if (interval <= Duration::zero()) return base::failure(EINVAL);
+  if (interval <= Duration::zero()) return detail::base::failure(EINVAL);
   rule_ = Rule::interval;
   interval_ns_ = interval.count();
   offset_ns_ = offset.count() % interval_ns_;
@@ -100,7 +101,7 @@ std::int64_t WallTimer::time_after(std::int64_t now_ns) {
   if (rule_ == Rule::interval) {
     std::int64_t since_last_ns = (now_ns - offset_ns_) % interval_ns_;
     if (since_last_ns < 0) since_last_ns += interval_ns_;
-    return base::saturating_add(now_ns - since_last_ns, interval_ns_);
+    return detail::base::saturating_add(now_ns - since_last_ns, interval_ns_);
   }
   computing_ = true;
   try {
@@ -117,7 +118,7 @@ std::int64_t WallTimer::time_after(std::int64_t now_ns) {
 void WallTimer::recompute() noexcept {
   core_->check_thread();
   if (started_ && rule_ == Rule::computed)
-    core_->service<events::WallTimers>().queue_recompute(*this);
+    core_->service<detail::events::WallTimers>().queue_recompute(*this);
 }
 
 void WallTimer::stop() noexcept {
@@ -127,7 +128,7 @@ void WallTimer::stop() noexcept {
   core_->check_thread();
   unlink();
   started_ = false;
-  core_->service<events::WallTimers>().remove(*this);
+  core_->service<detail::events::WallTimers>().remove(*this);
   core_->drop_reference();
 }
 
@@ -145,7 +146,7 @@ void WallTimer::run(detail::ReadyNode& ready) {
     self.stop();
   } else {
     if (self.rule_ != Rule::once) self.deadline_ns_ = self.time_after(now_ns);
-    self.core_->service<events::WallTimers>().move(self);
+    self.core_->service<detail::events::WallTimers>().move(self);
   }
   if (is_due) self.function_();
 }

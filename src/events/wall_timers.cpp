@@ -12,7 +12,7 @@
 #include "base/system_call.h"
 #include "loop/core.h"
 
-namespace tambour::events {
+namespace tambour::detail::events {
 
 using base::Call;
 using base::system_call;
@@ -171,4 +171,4 @@ void WallTimers::close() noexcept {
   timerfd_.reset();
 }
 
-}  // namespace tambour::events
+}  // namespace tambour::detail::events

@@ -8,16 +8,16 @@
 
 #include <cstdint>
 
-#include <tambour/result.h>
-#include <tambour/unique_fd.h>
-#include <tambour/wall_timer.h>
+#include <tambour/base/result.h>
+#include <tambour/base/unique_fd.h>
+#include <tambour/events/wall_timer.h>
 
 #include "base/clock.h"
 #include "base/quad_heap.h"
 #include "loop/service.h"
 #include "loop/service_watch.h"
 
-namespace tambour::events {
+namespace tambour::detail::events {
 
 class WallTimers final : public loop::Service {
  public:
@@ -70,4 +70,4 @@ class WallTimers final : public loop::Service {
   loop::ServiceWatch watch_;
 };
 
-}  // namespace tambour::events
+}  // namespace tambour::detail::events

@@ -1,5 +1,5 @@
 // File: its operations as awaitables, and the requests that they make.
-#include <tambour/file.h>
+#include <tambour/file/file.h>
 
 #include <fcntl.h>
 
@@ -11,8 +11,8 @@
 namespace tambour {
 namespace {
 
-using files::FileRequest;
-using files::OpenFile;
+using detail::files::FileRequest;
+using detail::files::OpenFile;
 
 int flags_of(FileMode mode) noexcept {
   switch (mode) {
@@ -73,55 +73,56 @@ FileRequest& request_open(std::string path, FileMode mode, mode_t permissions, F
 
 }  // namespace
 
-FileWait::~FileWait() {
+detail::FileWait::~FileWait() {
   stop_.reset();
   if (request_ != nullptr) request_->abandon();
 }
 
-bool FileWait::begin(EventLoop& loop, std::coroutine_handle<> awaiting,
-                     const std::stop_token& stop) {
+bool detail::FileWait::begin(EventLoop& loop, std::coroutine_handle<> awaiting,
+                             const std::stop_token& stop) {
   return request_->begin(loop, awaiting, stop);
 }
 
-void FileWait::request_stop() noexcept { request_->request_stop(); }
+void detail::FileWait::request_stop() noexcept { request_->request_stop(); }
 
-std::int64_t FileWait::outcome() const noexcept { return request_->outcome(); }
+std::int64_t detail::FileWait::outcome() const noexcept { return request_->outcome(); }
 
-int File::descriptor() const noexcept { return file_ != nullptr ? file_->descriptor() : -1; }
+int File::fd() const noexcept { return file_ != nullptr ? file_->fd() : -1; }
 
 File::Open::Open(std::string path, FileMode mode, mode_t permissions, FileCache cache)
-    : FileWait(request_open(std::move(path), mode, permissions, cache)) {}
+    : detail::FileWait(request_open(std::move(path), mode, permissions, cache)) {}
 
 Result<File> File::Open::await_resume() const {
-  if (outcome() < 0) return base::failure(int(outcome()));
+  if (outcome() < 0) return detail::base::failure(int(outcome()));
   return File(request().take_file());
 }
 
 File::Read::Read(const File& file, std::span<std::byte> into, std::uint64_t offset)
-    : FileWait(request_at(detail::OperationKind::file_read, file.file_, into.data(), into.size(),
-                          offset)) {}
+    : detail::FileWait(request_at(detail::OperationKind::file_read, file.file_, into.data(),
+                                  into.size(), offset)) {}
 
 Result<std::size_t> File::Read::await_resume() const noexcept {
-  if (outcome() < 0) return base::failure(int(outcome()));
+  if (outcome() < 0) return detail::base::failure(int(outcome()));
   return static_cast<std::size_t>(outcome());
 }
 
 File::Write::Write(const File& file, std::span<const std::byte> from, std::uint64_t offset)
-    : FileWait(request_write(file.file_, from, offset)) {}
+    : detail::FileWait(request_write(file.file_, from, offset)) {}
 
 File::Write::Write(const File& file, std::span<const std::byte> from)
-    : FileWait(request_write(file.file_, from, 0)) {
+    : detail::FileWait(request_write(file.file_, from, 0)) {
   request().set_append();
 }
 
 Result<> File::Write::await_resume() const noexcept {
-  if (outcome() < 0) return base::failure(int(outcome()));
+  if (outcome() < 0) return detail::base::failure(int(outcome()));
   return {};
 }
 
 File::WriteBuffer::WriteBuffer(const File& file, Buffer& from, std::uint64_t offset,
                                bool returns_rest)
-    : FileWait(request_write(file.file_, from, offset)), rest_(returns_rest ? &from : nullptr) {}
+    : detail::FileWait(request_write(file.file_, from, offset)),
+      rest_(returns_rest ? &from : nullptr) {}
 
 File::WriteBuffer::WriteBuffer(const File& file, Buffer& from, bool returns_rest)
     : WriteBuffer(file, from, 0, returns_rest) {
@@ -130,7 +131,7 @@ File::WriteBuffer::WriteBuffer(const File& file, Buffer& from, bool returns_rest
 
 Result<> File::WriteBuffer::await_resume() noexcept {
   if (rest_ != nullptr) rest_->prepend(request().take_bytes());
-  if (outcome() < 0) return base::failure(int(outcome()));
+  if (outcome() < 0) return detail::base::failure(int(outcome()));
   return {};
 }
 
@@ -141,14 +142,14 @@ File::Done File::truncate(std::uint64_t size) {
 }
 
 Result<> File::Done::await_resume() const noexcept {
-  if (outcome() < 0) return base::failure(int(outcome()));
+  if (outcome() < 0) return detail::base::failure(int(outcome()));
   return {};
 }
 
 File::Size File::size() const { return Size(request_to(detail::OperationKind::file_size, file_)); }
 
 Result<std::uint64_t> File::Size::await_resume() const noexcept {
-  if (outcome() < 0) return base::failure(int(outcome()));
+  if (outcome() < 0) return detail::base::failure(int(outcome()));
   return static_cast<std::uint64_t>(outcome());
 }
 

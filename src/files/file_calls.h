@@ -5,11 +5,11 @@
 
 #include <cstdint>
 
-#include <tambour/event_loop.h>
-#include <tambour/file.h>
-#include <tambour/result.h>
+#include <tambour/base/result.h>
+#include <tambour/file/file.h>
+#include <tambour/loop/event_loop.h>
 
-namespace tambour::files {
+namespace tambour::detail::files {
 
 /// fstat(2)
 [[nodiscard]] Result<struct stat> status_of(EventLoop& loop, const File& file) noexcept;
@@ -20,4 +20,4 @@ namespace tambour::files {
 [[nodiscard]] bool is_cached(EventLoop& loop, const File& file, std::uint64_t offset,
                              std::uint64_t size) noexcept;
 
-}  // namespace tambour::files
+}  // namespace tambour::detail::files

@@ -9,12 +9,12 @@
 #include <limits>
 #include <new>
 
-#include <tambour/event_loop.h>
+#include <tambour/loop/event_loop.h>
 
 #include "base/seccomp.h"
 #include "loop/core.h"
 
-namespace tambour::files {
+namespace tambour::detail::files {
 
 OpenFile::OpenFile(backend::System& system, int fd, int flags) noexcept
     : system_(system),
@@ -26,7 +26,7 @@ OpenFile::OpenFile(backend::System& system, int fd, int flags) noexcept
 
 FileRequest::FileRequest(detail::OperationKind kind, std::shared_ptr<OpenFile> file)
     : operation_(kind, *this), file_(std::move(file)) {
-  if (file_ != nullptr) operation_.fd = file_->descriptor();
+  if (file_ != nullptr) operation_.fd = file_->fd();
 }
 
 FileRequest::~FileRequest() {
@@ -275,7 +275,8 @@ bool FileRequests::are_several_in_flight() noexcept {
   // Measured with reads of 4 KiB.
   constexpr int several = 4;
   int count = 0;
-  for (FileRequest* each = in_flight_.front(); each != nullptr; each = in_flight_.after(*each)) {
+  for (FileRequest* file_request = in_flight_.front(); file_request != nullptr;
+       file_request = in_flight_.after(*file_request)) {
     if (++count == several) return true;
   }
   return false;
@@ -300,4 +301,4 @@ void FileRequests::close() noexcept {
   while (FileRequest* const request = in_flight_.front()) request->lose_loop();
 }
 
-}  // namespace tambour::files
+}  // namespace tambour::detail::files

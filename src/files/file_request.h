@@ -11,14 +11,14 @@
 #include <string>
 #include <utility>
 
-#include <tambour/buffer.h>
-#include <tambour/worker_pool.h>
+#include <tambour/bytes/buffer.h>
+#include <tambour/threads/worker_pool.h>
 
 #include "backend/file_operation.h"
 #include "backend/system.h"
 #include "loop/service.h"
 
-namespace tambour::files {
+namespace tambour::detail::files {
 
 class FileRequests;
 
@@ -32,7 +32,7 @@ class OpenFile {
   OpenFile& operator=(const OpenFile&) = delete;
   ~OpenFile() { system_.close(fd_); }
 
-  [[nodiscard]] int descriptor() const noexcept { return fd_; }
+  [[nodiscard]] int fd() const noexcept { return fd_; }
   /// True if the file was opened with O_DIRECT.
   [[nodiscard]] bool is_direct() const noexcept { return (flags_ & O_DIRECT) != 0; }
   /// True if the file was opened with O_APPEND, which makes every pwrite(2) append.
@@ -89,8 +89,8 @@ class FileRequest final : public detail::WorkerCall, private detail::ListHook<Fi
 
  private:
   struct Operation final : FileOperation {
-    Operation(detail::OperationKind what, FileRequest& of) noexcept
-        : FileOperation(what, &completed), request(of) {}
+    Operation(detail::OperationKind operation_kind, FileRequest& file_request) noexcept
+        : FileOperation(operation_kind, &completed), request(file_request) {}
     FileRequest& request;
   };
   friend class FileRequests;
@@ -152,4 +152,4 @@ class FileRequests final : public loop::Service {
   detail::IntrusiveList<FileRequest, FileRequests> in_flight_;
 };
 
-}  // namespace tambour::files
+}  // namespace tambour::detail::files

@@ -1,6 +1,6 @@
 // The codecs of lines, of length prefixes and of fixed sizes, and the wait for a message on a
 // stream.
-#include <tambour/codec.h>
+#include <tambour/net/codec.h>
 
 #include <algorithm>
 #include <array>
@@ -14,15 +14,16 @@
 namespace tambour {
 namespace {
 
-std::unexpected<Error> too_long() noexcept { return base::failure(EMSGSIZE); }
+std::unexpected<Error> too_long() noexcept { return detail::base::failure(EMSGSIZE); }
 
 constexpr std::size_t length_bytes_max = 8;
 
 /// Checked in every build: a length of 9 bytes would be written out of bounds.
 std::size_t length_bytes(const LengthOptions& options) noexcept {
   if (options.length_bytes < 1 || options.length_bytes > int(length_bytes_max)) [[unlikely]]
-    base::fail_check("LengthOptions::length_bytes is %d; the length of a message has 1 to 8 bytes",
-                     options.length_bytes);
+    detail::base::fail_check(
+        "LengthOptions::length_bytes is %d; the length of a message has 1 to 8 bytes",
+        options.length_bytes);
   return static_cast<std::size_t>(options.length_bytes);
 }
 
@@ -99,7 +100,7 @@ std::optional<Buffer> take_exactly(Buffer& from, std::size_t bytes) {
 }
 
 Result<> append_line(Buffer& to, std::string_view line, std::string_view end) {
-  if (line.find_first_of("\r\n") != std::string_view::npos) return base::failure(EINVAL);
+  if (line.find_first_of("\r\n") != std::string_view::npos) return detail::base::failure(EINVAL);
   if (end.size() > Buffer::max_size() - line.size()) return too_long();
   // In one commit, so that either the whole line is appended or nothing.
   const auto room = to.prepare(line.size() + end.size());
@@ -146,12 +147,12 @@ bool MessageWait::Awaiter::find_message() noexcept {
       found_.emplace(std::move(**message));
     }
   } catch (const std::exception&) {
-    found_.emplace(base::failure(ENOMEM));
+    found_.emplace(detail::base::failure(ENOMEM));
   }
   return found_.has_value();
 }
 
-bool MessageWait::Awaiter::step(loop::Core& core) noexcept {
+bool MessageWait::Awaiter::step(detail::loop::Core& core) noexcept {
   if (!ReadBuffer::step(core)) return false;
   if (outcome < 0) return true;
   // If the message is still incomplete, more bytes have to arrive first.
@@ -162,7 +163,7 @@ bool MessageWait::Awaiter::step(loop::Core& core) noexcept {
 
 Result<Buffer> MessageWait::Awaiter::await_resume() noexcept {
   if (found_) return std::move(*found_);
-  return std::unexpected(net::error_of(outcome));
+  return std::unexpected(detail::net::error_of(outcome));
 }
 
 }  // namespace tambour

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace tambour::framing {
+namespace tambour::detail::framing {
 
 inline constexpr auto crc32c_of_byte = [] {
   std::array<std::uint32_t, 256> table{};
@@ -26,4 +26,4 @@ constexpr std::uint32_t crc32c(std::string_view bytes, std::uint32_t before = 0)
   return ~sum;
 }
 
-}  // namespace tambour::framing
+}  // namespace tambour::detail::framing

@@ -3,32 +3,32 @@
 #include <string>
 #include <utility>
 
-#include <tambour/proxy_protocol.h>
-#include <tambour/tls_session.h>
+#include <tambour/net/proxy_protocol.h>
+#include <tambour/tls/session.h>
 
 namespace tambour {
 namespace {
 
-std::string version_text(TlsVersion version) {
+std::string version_text(tls::Version version) {
   switch (version) {
-    case TlsVersion::tls12:
+    case tls::Version::tls12:
       return "TLSv1.2";
-    case TlsVersion::tls13:
+    case tls::Version::tls13:
       return "TLSv1.3";
   }
   return {};
 }
 
 /// A server has verified the certificate of a client, or refused the client.
-ProxyTls describe_tls(const TlsSession& session) {
+ProxyTls describe_tls(const tls::Session& session) {
   ProxyTls described{.verify = 1};
   described.fields.push_back({ProxyField::tls_version, version_text(session.version())});
   described.fields.push_back({ProxyField::tls_cipher, std::string(session.cipher())});
-  const std::optional<TlsCertificate> certificate = session.peer_certificate();
+  const std::optional<tls::Certificate> certificate = session.peer_certificate();
   if (!certificate) return described;
   described.verify = 0;
   described.certificate_in_session = true;
-  described.certificate_on_connection = !session.resumed();
+  described.certificate_on_connection = !session.is_resumed();
   if (!certificate->common_name.empty())
     described.fields.push_back({ProxyField::tls_common_name, certificate->common_name});
   return described;
@@ -46,7 +46,7 @@ Result<ProxyHeader> describe_client(const SocketStream& client) {
     destination = *header->destination;
   if (!destination) return std::unexpected(destination.error());
   ProxyHeader described{.source = *source, .destination = *destination};
-  const TlsSession* const session = client.tls();
+  const tls::Session* const session = client.tls();
   if (session == nullptr) return described;
   if (!session->alpn().empty())
     described.fields.push_back({ProxyField::alpn, std::string(session->alpn())});

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <string_view>
 
-#include <tambour/buffer.h>
+#include <tambour/bytes/buffer.h>
 
-namespace tambour::framing {
+namespace tambour::detail::framing {
 
 inline constexpr std::string_view proxy_v1_start = "PROXY ";
 inline constexpr std::size_t proxy_v1_bytes_max = 107;  // Including CRLF.
@@ -42,4 +42,4 @@ inline constexpr std::size_t unique_id_bytes_max = 128;
 /// if that is not known yet, or if it is not a version 2 header.
 [[nodiscard]] std::size_t proxy_v2_bytes_missing(Buffer& taken);
 
-}  // namespace tambour::framing
+}  // namespace tambour::detail::framing

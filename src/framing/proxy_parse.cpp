@@ -9,7 +9,7 @@
 #include <cstring>
 #include <utility>
 
-#include <tambour/proxy_protocol.h>
+#include <tambour/net/proxy_protocol.h>
 
 #include "base/failure.h"
 #include "base/parse_number.h"
@@ -19,8 +19,8 @@
 namespace tambour {
 namespace {
 
-using framing::ProxyFamily;
-using framing::ProxyTransport;
+using detail::framing::ProxyFamily;
+using detail::framing::ProxyTransport;
 
 std::string_view text_of(std::span<const std::byte> bytes) noexcept {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -42,7 +42,7 @@ std::string_view take_word(std::string_view& text) noexcept {
 }
 
 std::optional<std::uint16_t> port_of(std::string_view text) noexcept {
-  const auto port = base::parse_number<std::uint16_t>(text);
+  const auto port = detail::base::parse_number<std::uint16_t>(text);
   const bool has_zeros = text.size() > 1 && text.front() == '0';
   if (!port || has_zeros) return std::nullopt;
   return *port;
@@ -63,31 +63,31 @@ Result<ProxyHeader> parse_line(std::string_view line) {
   const std::string_view protocol = take_word(line);
   // The rest of an UNKNOWN line must be ignored.
   if (protocol == "UNKNOWN") return header;
-  if (protocol != "TCP4" && protocol != "TCP6") return base::failure(EPROTO);
+  if (protocol != "TCP4" && protocol != "TCP6") return detail::base::failure(EPROTO);
   // Words are separated by exactly one space; the last has none after it.
-  if (line.ends_with(' ')) return base::failure(EPROTO);
+  if (line.ends_with(' ')) return detail::base::failure(EPROTO);
   const int family = protocol == "TCP4" ? AF_INET : AF_INET6;
   const std::string_view source = take_word(line);
   const std::string_view destination = take_word(line);
   const std::string_view source_port = take_word(line);
   header.source = endpoint_of(source, source_port, family);
   header.destination = endpoint_of(destination, line, family);
-  if (!header.source || !header.destination) return base::failure(EPROTO);
+  if (!header.source || !header.destination) return detail::base::failure(EPROTO);
   return header;
 }
 
 Result<std::optional<ProxyHeader>> take_version_1(Buffer& from) {
-  const std::string_view text = text_of(from.peek(framing::proxy_v1_bytes_max));
+  const std::string_view text = text_of(from.peek(detail::framing::proxy_v1_bytes_max));
   const std::size_t end = text.find_first_of("\r\n");
   if (end == std::string_view::npos || end + 1 == text.size()) {
-    const bool may_go_on = text.size() < framing::proxy_v1_bytes_max;
+    const bool may_go_on = text.size() < detail::framing::proxy_v1_bytes_max;
     // LF must follow CR, and there is no space for an LF after the last allowed byte.
     if (!may_go_on || (end != std::string_view::npos && text[end] == '\n'))
-      return base::failure(EPROTO);
+      return detail::base::failure(EPROTO);
     return std::nullopt;
   }
-  if (text[end] != '\r' || text[end + 1] != '\n') return base::failure(EPROTO);
-  const std::size_t start = framing::proxy_v1_start.size();
+  if (text[end] != '\r' || text[end + 1] != '\n') return detail::base::failure(EPROTO);
+  const std::size_t start = detail::framing::proxy_v1_start.size();
   auto header = parse_line(text.substr(start, end - start));
   if (!header) return std::unexpected(header.error());
   from.consume(end + 2);
@@ -103,17 +103,17 @@ std::uint32_t number_of_four(std::string_view bytes) noexcept {
   return std::uint32_t(number_of(bytes.substr(0, 2)) << 16 | number_of(bytes.substr(2, 2)));
 }
 
-/// Calls `each` with the type and the value of each field in `bytes`. Fails with EBADMSG if a field
-/// extends beyond them.
+/// Calls `entry` with the type and the value of each field in `bytes`. Fails with EBADMSG if a
+/// field extends beyond them.
 template <class Each>
-Result<> read_fields(std::string_view bytes, Each each) {
+Result<> read_fields(std::string_view bytes, Each entry) {
   while (!bytes.empty()) {
-    if (bytes.size() < framing::proxy_field_bytes) return base::failure(EBADMSG);
+    if (bytes.size() < detail::framing::proxy_field_bytes) return detail::base::failure(EBADMSG);
     const auto type = static_cast<std::uint8_t>(bytes[0]);
     const std::size_t size = number_of(bytes.substr(1, 2));
-    bytes.remove_prefix(framing::proxy_field_bytes);
-    if (size > bytes.size()) return base::failure(EBADMSG);
-    if (auto read = each(type, bytes.substr(0, size)); !read) return read;
+    bytes.remove_prefix(detail::framing::proxy_field_bytes);
+    if (size > bytes.size()) return detail::base::failure(EBADMSG);
+    if (auto read = entry(type, bytes.substr(0, size)); !read) return read;
     bytes.remove_prefix(size);
   }
   return {};
@@ -185,8 +185,9 @@ void set_endpoints(ProxyHeader& header, ProxyFamily family, std::string_view byt
 bool has_sum(std::string_view whole, std::string_view sum) noexcept {
   const std::string_view before = whole.substr(0, std::size_t(sum.data() - whole.data()));
   const std::string_view zeros("\0\0\0\0", 4);
-  const std::uint32_t until = framing::crc32c(zeros, framing::crc32c(before));
-  return framing::crc32c(whole.substr(before.size() + zeros.size()), until) == number_of_four(sum);
+  const std::uint32_t until = detail::framing::crc32c(zeros, detail::framing::crc32c(before));
+  return detail::framing::crc32c(whole.substr(before.size() + zeros.size()), until) ==
+         number_of_four(sum);
 }
 
 Result<> set_fields(ProxyHeader& header, std::string_view whole, std::string_view bytes) {
@@ -194,12 +195,12 @@ Result<> set_fields(ProxyHeader& header, std::string_view whole, std::string_vie
     if (type == ProxyField::padding) return {};
     if (type == ProxyField::checksum) {
       if (header.has_checksum || value.size() != 4 || !has_sum(whole, value))
-        return base::failure(EBADMSG);
+        return detail::base::failure(EBADMSG);
       header.has_checksum = true;
       return {};
     }
-    if (type == ProxyField::unique_id && value.size() > framing::unique_id_bytes_max)
-      return base::failure(EBADMSG);
+    if (type == ProxyField::unique_id && value.size() > detail::framing::unique_id_bytes_max)
+      return detail::base::failure(EBADMSG);
     header.fields.push_back({.type = type, .value = std::string(value)});
     return {};
   });
@@ -216,9 +217,9 @@ Result<ProxyHeader> parse_version_2(std::string_view whole) {
   if (header.is_local) return header;
   const auto family = ProxyFamily(family_number);
   const auto transport = ProxyTransport(transport_number);
-  const std::string_view block = whole.substr(framing::proxy_v2_bytes);
-  const std::size_t address_bytes = framing::proxy_address_bytes(family);
-  if (block.size() < address_bytes) return base::failure(EBADMSG);
+  const std::string_view block = whole.substr(detail::framing::proxy_v2_bytes);
+  const std::size_t address_bytes = detail::framing::proxy_address_bytes(family);
+  if (block.size() < address_bytes) return detail::base::failure(EBADMSG);
   if (transport != ProxyTransport::unspecified) set_endpoints(header, family, block);
   if (header.source && transport == ProxyTransport::datagram) header.socket_type = SOCK_DGRAM;
   auto fields = set_fields(header, whole, block.substr(address_bytes));
@@ -233,19 +234,19 @@ Result<ProxyHeader> parse_version_2(std::string_view whole) {
 }
 
 Result<std::optional<ProxyHeader>> take_version_2(Buffer& from, std::size_t bytes_max) {
-  const std::string_view start = text_of(from.peek(framing::proxy_v2_bytes));
+  const std::string_view start = text_of(from.peek(detail::framing::proxy_v2_bytes));
   if (start.size() > 12 && static_cast<unsigned char>(start[12]) >> 1 != 0x20 >> 1)
-    return base::failure(EPROTO);  // Another version or command.
+    return detail::base::failure(EPROTO);  // Another version or command.
   const bool is_local = start.size() > 12 && start[12] == 0x20;
   if (start.size() > 13 && !is_local) {
     const int family = static_cast<unsigned char>(start[13]) >> 4;
     const int transport = start[13] & 0x0F;
     if (family > int(ProxyFamily::local) || transport > int(ProxyTransport::datagram))
-      return base::failure(EPROTO);
+      return detail::base::failure(EPROTO);
   }
-  if (start.size() < framing::proxy_v2_bytes) return std::nullopt;
-  const std::size_t size = framing::proxy_v2_bytes + number_of(start.substr(14, 2));
-  if (size > bytes_max) return base::failure(EMSGSIZE);
+  if (start.size() < detail::framing::proxy_v2_bytes) return std::nullopt;
+  const std::size_t size = detail::framing::proxy_v2_bytes + number_of(start.substr(14, 2));
+  if (size > bytes_max) return detail::base::failure(EMSGSIZE);
   if (from.size() < size) return std::nullopt;
   auto header = parse_version_2(text_of(from.peek(size)));
   if (!header) return std::unexpected(header.error());
@@ -255,20 +256,22 @@ Result<std::optional<ProxyHeader>> take_version_2(Buffer& from, std::size_t byte
 
 }  // namespace
 
-std::size_t framing::proxy_v2_bytes_missing(Buffer& taken) {
-  const std::string_view start = text_of(taken.peek(framing::proxy_v2_bytes));
-  if (start.size() < framing::proxy_v2_bytes || !start.starts_with(framing::proxy_v2_signature))
+std::size_t detail::framing::proxy_v2_bytes_missing(Buffer& taken) {
+  const std::string_view start = text_of(taken.peek(detail::framing::proxy_v2_bytes));
+  if (start.size() < detail::framing::proxy_v2_bytes ||
+      !start.starts_with(detail::framing::proxy_v2_signature))
     return 0;
-  const std::size_t size = framing::proxy_v2_bytes + number_of(start.substr(14, 2));
+  const std::size_t size = detail::framing::proxy_v2_bytes + number_of(start.substr(14, 2));
   return size - std::min(size, taken.size());
 }
 
 Result<std::optional<ProxyHeader>> take_proxy_header(Buffer& from, std::size_t bytes_max) {
-  const std::string_view start = text_of(from.peek(framing::proxy_v2_signature.size()));
+  const std::string_view start = text_of(from.peek(detail::framing::proxy_v2_signature.size()));
   if (start.empty()) return std::nullopt;
-  if (may_begin_with(start, framing::proxy_v2_signature)) return take_version_2(from, bytes_max);
-  if (may_begin_with(start, framing::proxy_v1_start)) return take_version_1(from);
-  return base::failure(EPROTO);
+  if (may_begin_with(start, detail::framing::proxy_v2_signature))
+    return take_version_2(from, bytes_max);
+  if (may_begin_with(start, detail::framing::proxy_v1_start)) return take_version_1(from);
+  return detail::base::failure(EPROTO);
 }
 
 std::optional<std::string_view> ProxyHeader::find(std::uint8_t type) const noexcept {
@@ -277,7 +280,7 @@ std::optional<std::string_view> ProxyHeader::find(std::uint8_t type) const noexc
 
 Result<ProxyTls> ProxyTls::parse(std::string_view value) {
   constexpr std::size_t fixed_bytes = 5;
-  if (value.size() < fixed_bytes) return base::failure(EBADMSG);
+  if (value.size() < fixed_bytes) return detail::base::failure(EBADMSG);
   const auto bits = static_cast<std::uint8_t>(value.front());
   ProxyTls parsed{.used = (bits & 1) != 0,
                   .certificate_on_connection = (bits & 2) != 0,

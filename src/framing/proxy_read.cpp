@@ -4,8 +4,8 @@
 #include <array>
 #include <utility>
 
-#include <tambour/proxy_protocol.h>
-#include <tambour/stream_error.h>
+#include <tambour/net/proxy_protocol.h>
+#include <tambour/net/stream_error.h>
 
 #include "base/failure.h"
 #include "framing/proxy_header.h"
@@ -20,19 +20,19 @@ std::unexpected<Error> end_after(bool something) {
 }
 
 /// Reads available bytes with MSG_PEEK, so they stay in the socket.
-class Peek final : public IoWait {
+class Peek final : public detail::IoWait {
  public:
   Peek(SocketStream& stream, std::span<std::byte> into) noexcept
-      : IoWait(stream, Events::read, detail::FirstCall::when_ready), into_(into) {}
+      : detail::IoWait(stream, Events::read, detail::FirstCall::when_ready), into_(into) {}
   [[nodiscard]] Result<std::size_t> await_resume() const noexcept {
-    if (outcome < 0) return base::failure(outcome);
+    if (outcome < 0) return detail::base::failure(outcome);
     return static_cast<std::size_t>(outcome);
   }
 
  private:
-  [[nodiscard]] bool step(loop::Core& core) noexcept override {
-    backend::System& system = core.backend().system();
-    return finish(io::retry(
+  [[nodiscard]] bool step(detail::loop::Core& core) noexcept override {
+    detail::backend::System& system = core.backend().system();
+    return finish(detail::io::retry(
         [&] { return system.recv(fd(), into_.data(), into_.size(), MSG_PEEK | MSG_DONTWAIT); }));
   }
 
@@ -56,7 +56,7 @@ Task<Result<ProxyHeader>> read_proxy_header(SocketStream& stream, std::size_t by
   Buffer taken;
   for (;;) {
     // A version 2 header contains its length; the rest is read without peeking first.
-    if (const std::size_t rest = framing::proxy_v2_bytes_missing(taken); rest > 0) {
+    if (const std::size_t rest = detail::framing::proxy_v2_bytes_missing(taken); rest > 0) {
       const auto got = co_await stream.read(taken, rest);
       if (!got) co_return std::unexpected(got.error());
       if (*got == 0) co_return end_after(true);

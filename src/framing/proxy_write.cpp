@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include <tambour/proxy_protocol.h>
+#include <tambour/net/proxy_protocol.h>
 
 #include "base/failure.h"
 #include "framing/crc32c.h"
@@ -16,8 +16,8 @@
 namespace tambour {
 namespace {
 
-using framing::ProxyFamily;
-using framing::ProxyTransport;
+using detail::framing::ProxyFamily;
+using detail::framing::ProxyTransport;
 
 constexpr std::size_t block_bytes_max = 65535;
 
@@ -46,7 +46,7 @@ void append_number(std::string& to, std::size_t number, int bytes) {
 }
 
 Result<> append_field(std::string& to, const ProxyField& field) {
-  if (field.value.size() > block_bytes_max) return base::failure(EMSGSIZE);
+  if (field.value.size() > block_bytes_max) return detail::base::failure(EMSGSIZE);
   to += char(field.type);
   append_number(to, field.value.size(), 2);
   to += field.value;
@@ -55,12 +55,12 @@ Result<> append_field(std::string& to, const ProxyField& field) {
 
 Result<std::string> version_1(const ProxyHeader& header) {
   if (header.is_local || !header.fields.empty() || header.has_checksum)
-    return base::failure(EINVAL);
-  std::string line(framing::proxy_v1_start);
+    return detail::base::failure(EINVAL);
+  std::string line(detail::framing::proxy_v1_start);
   if (!header.source) return line + "UNKNOWN\r\n";
   const Endpoint& source = *header.source;
   const Endpoint& destination = *header.destination;
-  if (!source.is_ip() || header.socket_type != SOCK_STREAM) return base::failure(EINVAL);
+  if (!source.is_ip() || header.socket_type != SOCK_STREAM) return detail::base::failure(EINVAL);
   line += source.family() == AF_INET ? "TCP4 " : "TCP6 ";
   line += source.address() + ' ' + destination.address() + ' ';
   line += std::to_string(source.port()) + ' ' + std::to_string(destination.port()) + "\r\n";
@@ -113,9 +113,10 @@ bool append_addresses(std::string& to, const ProxyHeader& header) {
 Result<> append_fields(std::string& to, const ProxyHeader& header) {
   for (const ProxyField& field : header.fields) {
     if (field.type == ProxyField::checksum || field.type == ProxyField::padding)
-      return base::failure(EINVAL);
-    if (field.type == ProxyField::unique_id && field.value.size() > framing::unique_id_bytes_max)
-      return base::failure(EMSGSIZE);
+      return detail::base::failure(EINVAL);
+    if (field.type == ProxyField::unique_id &&
+        field.value.size() > detail::framing::unique_id_bytes_max)
+      return detail::base::failure(EMSGSIZE);
     if (auto appended = append_field(to, field); !appended) return appended;
   }
   if (!header.has_checksum) return {};
@@ -124,27 +125,27 @@ Result<> append_fields(std::string& to, const ProxyHeader& header) {
 
 Result<std::string> version_2(const ProxyHeader& header) {
   if (header.is_local && (header.source || !header.fields.empty() || header.has_checksum))
-    return base::failure(EINVAL);
+    return detail::base::failure(EINVAL);
   const ProxyFamily family = family_of(header);
   ProxyTransport transport = ProxyTransport::unspecified;
   if (header.socket_type == SOCK_STREAM) transport = ProxyTransport::stream;
   if (header.socket_type == SOCK_DGRAM) transport = ProxyTransport::datagram;
-  if (transport == ProxyTransport::unspecified) return base::failure(EINVAL);
+  if (transport == ProxyTransport::unspecified) return detail::base::failure(EINVAL);
   if (family == ProxyFamily::unspecified) transport = ProxyTransport::unspecified;
 
   std::string block;
-  if (header.source && !append_addresses(block, header)) return base::failure(EINVAL);
+  if (header.source && !append_addresses(block, header)) return detail::base::failure(EINVAL);
   if (auto appended = append_fields(block, header); !appended)
     return std::unexpected(appended.error());
-  if (block.size() > block_bytes_max) return base::failure(EMSGSIZE);
+  if (block.size() > block_bytes_max) return detail::base::failure(EMSGSIZE);
 
-  std::string whole(framing::proxy_v2_signature);
+  std::string whole(detail::framing::proxy_v2_signature);
   whole += char(0x20 | (header.is_local ? 0 : 1));
   whole += char(int(family) << 4 | int(transport));
   append_number(whole, block.size(), 2);
   whole += block;
   if (header.has_checksum) {
-    const std::uint32_t sum = framing::crc32c(whole);
+    const std::uint32_t sum = detail::framing::crc32c(whole);
     whole.resize(whole.size() - 4);
     append_number(whole, sum, 4);
   }
@@ -155,7 +156,7 @@ Result<std::string> version_2(const ProxyHeader& header) {
 
 Result<> append_proxy_header(Buffer& to, const ProxyHeader& header) {
   if (!are_sound(header) || (header.version != 1 && header.version != 2))
-    return base::failure(EINVAL);
+    return detail::base::failure(EINVAL);
   const auto bytes = header.version == 1 ? version_1(header) : version_2(header);
   if (!bytes) return std::unexpected(bytes.error());
   to.append(*bytes);

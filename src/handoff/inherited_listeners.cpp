@@ -1,5 +1,5 @@
 // InheritedListeners: takes the descriptors of LISTEN_FDS, by name or by address.
-#include <tambour/inherited_listeners.h>
+#include <tambour/process/inherited_listeners.h>
 
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -19,17 +19,17 @@
 namespace tambour {
 namespace {
 
-using handoff::first_passed;
+using detail::handoff::first_passed;
 
 Result<long> number_in(const char* text) noexcept {
-  return base::parse_number<long>(text != nullptr ? text : "");
+  return detail::base::parse_number<long>(text != nullptr ? text : "");
 }
 
 Result<Endpoint> endpoint_of(int fd) noexcept {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
   auto* const place = reinterpret_cast<sockaddr*>(&address);
-  if (::getsockname(fd, place, &size) != 0) return base::failure(errno);
+  if (::getsockname(fd, place, &size) != 0) return detail::base::failure(errno);
   return Endpoint::from(place, size);
 }
 
@@ -41,7 +41,7 @@ Result<> set_close_on_exec(int count) noexcept {
   for (int fd = first_passed; fd < end; ++fd) {
     if (::fcntl(fd, F_SETFD, FD_CLOEXEC) == 0) continue;
     const Error error = system_error(errno);
-    base::set_close_on_exec(unsigned(fd), unsigned(end - 1));
+    detail::base::set_close_on_exec(unsigned(fd), unsigned(end - 1));
     return std::unexpected(error);
   }
   return {};
@@ -57,7 +57,7 @@ std::string next_name(std::string_view& names) {
 
 }  // namespace
 
-Result<InheritedListeners> InheritedListeners::take_over() {
+Result<InheritedListeners> InheritedListeners::from_environment() {
   const char* const process = std::getenv("LISTEN_PID");
   const char* const count = std::getenv("LISTEN_FDS");
   const char* const given_names = std::getenv("LISTEN_FDNAMES");
@@ -70,12 +70,12 @@ Result<InheritedListeners> InheritedListeners::take_over() {
   InheritedListeners inherited;
   if (!any) return inherited;
   if (!for_process || !listeners || *listeners < 0 || *listeners > INT_MAX - first_passed)
-    return base::failure(EINVAL);
+    return detail::base::failure(EINVAL);
   // Meant for a parent process, which has passed on its environment.
   if (*for_process != ::getpid()) return inherited;
-  handoff::keep_ready_pipe(int(*listeners));
-  if (auto tickets = handoff::PassedTickets::take(int(*listeners)); !tickets.empty())
-    inherited.tickets_ = std::make_shared<const handoff::PassedTickets>(std::move(tickets));
+  detail::handoff::keep_ready_pipe(int(*listeners));
+  if (auto tickets = detail::handoff::PassedTickets::take(int(*listeners)); !tickets.empty())
+    inherited.tickets_ = std::make_shared<const detail::handoff::PassedTickets>(std::move(tickets));
   if (auto opened = set_close_on_exec(int(*listeners)); !opened)
     return std::unexpected(opened.error());
   std::string_view names = all_names;

@@ -7,12 +7,12 @@
 #include <utility>
 #include <variant>
 
-#include <tambour/events.h>
-#include <tambour/inherited_listeners.h>
-#include <tambour/process.h>
-#include <tambour/server_group.h>
-#include <tambour/wait.h>
-#include <tambour/when.h>
+#include <tambour/loop/readiness.h>
+#include <tambour/net/server_group.h>
+#include <tambour/process/inherited_listeners.h>
+#include <tambour/process/process.h>
+#include <tambour/task/combinators.h>
+#include <tambour/task/sleep.h>
 
 #include "base/broken_pipe.h"
 #include "base/failure.h"
@@ -24,8 +24,8 @@
 namespace tambour {
 namespace {
 
-using handoff::first_passed;
-using handoff::ready_variable;
+using detail::handoff::first_passed;
+using detail::handoff::ready_variable;
 
 /// The arguments for starting the new process.
 struct Preparation {
@@ -46,10 +46,10 @@ bool is_ours(std::string_view variable) noexcept {
 /// Returns the listeners of one server or group; empty if it has stopped.
 Result<std::vector<int>> descriptors_of(const PassedListener& passed, Preparation& preparation) {
   if (auto* const* server = std::get_if<StreamServerBase*>(&passed.server)) {
-    const int fd = (*server)->descriptor();
+    const int fd = (*server)->fd();
     return fd < 0 ? std::vector<int>() : std::vector{fd};
   }
-  auto copies = std::get<ServerGroupBase*>(passed.server)->copy_listeners();
+  auto copies = std::get<StreamServerGroupBase*>(passed.server)->copy_listeners();
   if (!copies) return std::unexpected(copies.error());
   std::vector<int> fds;
   for (UniqueFd& copy : *copies) {
@@ -61,10 +61,11 @@ Result<std::vector<int>> descriptors_of(const PassedListener& passed, Preparatio
 
 /// Returns a file with the ticket keys of the servers; not open if none of them has any.
 Result<UniqueFd> save_tickets(const std::vector<PassedListener>& listeners) {
-  handoff::PassedTickets tickets;
+  detail::handoff::PassedTickets tickets;
   for (const PassedListener& passed : listeners) {
-    std::string keys = std::visit(
-        [](const auto* server) { return tls::save_ticket_keys(server->tls()); }, passed.server);
+    std::string keys =
+        std::visit([](const auto* server) { return tls::detail::save_ticket_keys(server->tls()); },
+                   passed.server);
     if (!keys.empty()) tickets.add(passed.name, std::move(keys));
   }
   if (tickets.empty()) return UniqueFd();
@@ -80,7 +81,7 @@ Result<Preparation> prepare(const std::vector<PassedListener>& listeners,
   for (const PassedListener& passed : listeners) {
     const auto fds = descriptors_of(passed, preparation);
     if (!fds) return std::unexpected(fds.error());
-    if (fds->empty() || passed.name.contains(':')) return base::failure(EINVAL);
+    if (fds->empty() || passed.name.contains(':')) return detail::base::failure(EINVAL);
     for (const int fd : *fds) {
       if (next > first_passed) names += ':';
       names += passed.name;
@@ -101,7 +102,7 @@ Result<Preparation> prepare(const std::vector<PassedListener>& listeners,
   auto tickets = save_tickets(listeners);
   if (!tickets) return std::unexpected(tickets.error());
   if (tickets->is_open()) {
-    set(handoff::tickets_variable, std::to_string(++next));
+    set(detail::handoff::tickets_variable, std::to_string(++next));
     options.descriptors.push_back({.fd = tickets->get(), .as = next});
     preparation.tickets = std::move(*tickets);
   }
@@ -126,11 +127,11 @@ class CurrentLoop {
 
 /// Waits until the new process has written a byte.
 Task<Result<>> wait_until_ready(int fd) {
-  const auto readable = co_await ready(fd, Events::read);
+  const auto readable = co_await wait_ready(fd, Events::read);
   if (!readable) co_return std::unexpected(readable.error());
   char byte = 0;
   // EOF: the new process has exited or has closed the pipe.
-  if (::read(fd, &byte, 1) != 1) co_return base::failure(ECHILD);
+  if (::read(fd, &byte, 1) != 1) co_return detail::base::failure(ECHILD);
   co_return Result<>();
 }
 
@@ -139,7 +140,7 @@ Task<Result<>> wait_until_ready(int fd) {
 Task<Result<pid_t>> start_new_process(std::vector<PassedListener> listeners,
                                       NewProcessOptions options) {
   std::array<int, 2> fds{};
-  if (::pipe2(fds.data(), O_CLOEXEC | O_NONBLOCK) != 0) co_return base::failure(errno);
+  if (::pipe2(fds.data(), O_CLOEXEC | O_NONBLOCK) != 0) co_return detail::base::failure(errno);
   const UniqueFd ready_read_end(fds[0]);
   UniqueFd ready_write_end(fds[1]);
   if (options.arguments.empty()) options.arguments.emplace_back("/proc/self/exe");
@@ -153,8 +154,8 @@ Task<Result<pid_t>> start_new_process(std::vector<PassedListener> listeners,
   prepared->tickets.reset();
   // Killed if the wait fails, and also if this task is destroyed while it waits.
   Process started = std::move(*spawned);
-  if (const auto waited =
-          co_await task::within(options.ready_timeout, wait_until_ready(ready_read_end.get()));
+  if (const auto waited = co_await detail::task::within(options.ready_timeout,
+                                                        wait_until_ready(ready_read_end.get()));
       !waited)
     co_return std::unexpected(waited.error());
   for (const PassedListener& passed : listeners)
@@ -163,10 +164,10 @@ Task<Result<pid_t>> start_new_process(std::vector<PassedListener> listeners,
 }
 
 void notify_ready() noexcept {
-  const UniqueFd pipe = handoff::take_ready_pipe();
+  const UniqueFd pipe = detail::handoff::take_ready_pipe();
   if (!pipe.is_open()) return;
   // If the previous process has exited, write(2) fails with EPIPE.
-  base::without_sigpipe(1, ::write, pipe.get(), "1", 1);
+  detail::base::without_sigpipe(1, ::write, pipe.get(), "1", 1);
 }
 
 }  // namespace tambour

@@ -17,7 +17,7 @@
 #include "base/parse_number.h"
 #include "handoff/ready_pipe.h"
 
-namespace tambour::handoff {
+namespace tambour::detail::handoff {
 namespace {
 
 constexpr int seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
@@ -63,8 +63,8 @@ void PassedTickets::add(std::string name, std::string keys) {
 }
 
 std::string PassedTickets::keys_of(std::string_view name) const {
-  for (const auto& [each, keys] : all_) {
-    if (each == name) return keys;
+  for (const auto& [entry, keys] : all_) {
+    if (entry == name) return keys;
   }
   return {};
 }
@@ -108,4 +108,4 @@ PassedTickets PassedTickets::take(int listeners) {
   return taken;
 }
 
-}  // namespace tambour::handoff
+}  // namespace tambour::detail::handoff

@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include <tambour/result.h>
-#include <tambour/unique_fd.h>
+#include <tambour/base/result.h>
+#include <tambour/base/unique_fd.h>
 
-namespace tambour::handoff {
+namespace tambour::detail::handoff {
 
 constexpr const char* tickets_variable = "TAMBOUR_TICKETS_FD";
 
@@ -44,4 +44,4 @@ class PassedTickets {
   std::vector<std::pair<std::string, std::string>> all_;
 };
 
-}  // namespace tambour::handoff
+}  // namespace tambour::detail::handoff

@@ -9,7 +9,7 @@
 
 #include "base/parse_number.h"
 
-namespace tambour::handoff {
+namespace tambour::detail::handoff {
 namespace {
 
 /// -1: none.
@@ -46,4 +46,4 @@ UniqueFd take_ready_pipe() noexcept {
   return fd >= 0 ? UniqueFd(fd) : named_in_environment(first_passed);
 }
 
-}  // namespace tambour::handoff
+}  // namespace tambour::detail::handoff

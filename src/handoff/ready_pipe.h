@@ -1,9 +1,9 @@
 // The pipe on which a new process reports that it serves, and its environment variable.
 #pragma once
 
-#include <tambour/unique_fd.h>
+#include <tambour/base/unique_fd.h>
 
-namespace tambour::handoff {
+namespace tambour::detail::handoff {
 
 /// SD_LISTEN_FDS_START: the first inherited listener; the pipe follows the last listener.
 constexpr int first_passed = 3;
@@ -20,4 +20,4 @@ void keep_ready_pipe(int listeners) noexcept;
 /// returns none.
 [[nodiscard]] UniqueFd take_ready_pipe() noexcept;
 
-}  // namespace tambour::handoff
+}  // namespace tambour::detail::handoff

@@ -11,11 +11,12 @@
 #include <string_view>
 #include <vector>
 
-#include <tambour/buffer.h>
-#include <tambour/http_error.h>
-#include <tambour/result.h>
-#include <tambour/socket_stream.h>
-#include <tambour/tls_session.h>
+#include <tambour/base/result.h>
+#include <tambour/bytes/buffer.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/http/error.h>
+#include <tambour/net/socket_stream.h>
+#include <tambour/tls/session.h>
 
 #include "http_message/failure.h"
 
@@ -23,27 +24,27 @@ namespace tambour::http {
 
 enum class Protocol : std::uint8_t { http_1 };
 
-/// By its name in ALPN. Fails with HttpError::negotiated_http_2 or negotiated_other_protocol.
+/// By its name in ALPN. Fails with http::ErrorCode::negotiated_http_2 or negotiated_other_protocol.
 [[nodiscard]] inline Result<Protocol> protocol_named(std::string_view name) noexcept {
   if (name == "http/1.1" || name == "http/1.0") return Protocol::http_1;
-  return failure(name == "h2" ? HttpError::negotiated_http_2
-                              : HttpError::negotiated_other_protocol);
+  return failure(name == "h2" ? ErrorCode::negotiated_http_2
+                              : ErrorCode::negotiated_other_protocol);
 }
 
 /// The protocol of a connection. Without TLS, and without ALPN, it is HTTP/1.
 [[nodiscard]] inline Result<Protocol> negotiated_protocol(const SocketStream& stream) noexcept {
-  const TlsSession* const session = stream.tls();
+  const tls::Session* const session = stream.tls();
   const std::string_view name = session != nullptr ? session->alpn() : "";
   if (name.empty()) return Protocol::http_1;
   return protocol_named(name);
 }
 
-/// A client that supports one of them would choose it. Fails with HttpError::offered_http_2 or
-/// offered_other_protocol.
+/// A client that supports one of them would choose it. Fails with http::ErrorCode::offered_http_2
+/// or offered_other_protocol.
 [[nodiscard]] inline Result<> check_offered(const std::vector<std::string>& protocols) noexcept {
   for (const std::string& name : protocols) {
     if (!protocol_named(name))
-      return failure(name == "h2" ? HttpError::offered_http_2 : HttpError::offered_other_protocol);
+      return failure(name == "h2" ? ErrorCode::offered_http_2 : ErrorCode::offered_other_protocol);
   }
   return {};
 }

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include <tambour/detail/namespaces.h>
+
 namespace tambour::http {
 
 [[nodiscard]] std::string encode_base64(std::string_view text);

@@ -1,7 +1,7 @@
 // Basic authentication.
 #include <cstddef>
 
-#include <tambour/http_auth.h>
+#include <tambour/http/auth.h>
 
 #include "http_message/base64.h"
 #include "http_message/characters.h"
@@ -19,7 +19,7 @@ bool has_control(std::string_view text) noexcept {
 Result<std::string> format_basic_credentials(const BasicCredentials& credentials) {
   if (credentials.user.find(':') != std::string::npos || has_control(credentials.user) ||
       has_control(credentials.password))
-    return failure(HttpError::bad_credentials);
+    return failure(ErrorCode::bad_credentials);
   return "Basic " + encode_base64(credentials.user + ":" + credentials.password);
 }
 

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <string_view>
 
+#include <tambour/detail/namespaces.h>
+
 #include "base/ascii.h"
 
 namespace tambour::http {
@@ -110,12 +112,12 @@ namespace detail {
   return detail::are_value_chars(last);
 }
 
-using base::equal_ignoring_case;
-using base::hex_value;
-using base::is_digit;
-using base::is_letter;
-using base::to_lower;
-using base::to_upper;
+using detail::base::equal_ignoring_case;
+using detail::base::hex_value;
+using detail::base::is_digit;
+using detail::base::is_letter;
+using detail::base::to_lower;
+using detail::base::to_upper;
 
 /// Removes spaces and tabs (OWS: RFC 9110, section 5.6.3) from both ends.
 [[nodiscard]] constexpr std::string_view trim(std::string_view text) noexcept {

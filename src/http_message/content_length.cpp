@@ -17,13 +17,13 @@ constexpr std::size_t length_digits_max = 19;
 
 Result<std::uint64_t> parse_length(std::string_view text) noexcept {
   if (text.empty() || text.size() > length_digits_max)
-    return failure(HttpError::bad_content_length);
+    return failure(ErrorCode::bad_content_length);
   std::uint64_t length = 0;
   for (const char c : text) {
-    if (!is_digit(c)) return failure(HttpError::bad_content_length);
+    if (!is_digit(c)) return failure(ErrorCode::bad_content_length);
     length = length * 10 + static_cast<std::uint64_t>(c - '0');
   }
-  if (length > length_max) return failure(HttpError::bad_content_length);
+  if (length > length_max) return failure(ErrorCode::bad_content_length);
   return length;
 }
 
@@ -35,7 +35,7 @@ Result<std::optional<std::uint64_t>> content_length(const Fields& fields) noexce
   const std::string_view value = fields[at].value;
   if (fields.find("Content-Length", at + 1) != fields.size() ||
       value.find(',') != std::string_view::npos)
-    return failure(HttpError::several_content_lengths);
+    return failure(ErrorCode::several_content_lengths);
   const auto length = parse_length(value);
   if (!length) return std::unexpected(length.error());
   return *length;
@@ -50,7 +50,7 @@ Result<std::optional<std::uint64_t>> repeated_content_length(const Fields& field
       const std::size_t end = std::min(value.find(',', begin), value.size());
       const auto parsed = parse_length(trim(value.substr(begin, end - begin)));
       if (!parsed) return std::unexpected(parsed.error());
-      if (length && *length != *parsed) return failure(HttpError::several_content_lengths);
+      if (length && *length != *parsed) return failure(ErrorCode::several_content_lengths);
       length = *parsed;
       begin = end + 1;
     }

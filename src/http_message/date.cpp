@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <optional>
 
-#include <tambour/http_date.h>
+#include <tambour/http/date.h>
 
 #include "base/failure.h"
 
@@ -37,8 +37,8 @@ class Scanner {
  public:
   explicit Scanner(std::string_view text) noexcept : text_(text) {}
 
-  [[nodiscard]] bool failed() const noexcept { return failed_; }
-  [[nodiscard]] bool ended() const noexcept { return text_.empty() && !failed_; }
+  [[nodiscard]] bool has_failed() const noexcept { return failed_; }
+  [[nodiscard]] bool has_ended() const noexcept { return text_.empty() && !failed_; }
 
   void literal(std::string_view expected) noexcept {
     if (!text_.starts_with(expected)) return fail();
@@ -142,7 +142,7 @@ std::optional<Parsed> parse(std::string_view text, std::string_view format) noex
         scanner.literal(next);
     }
   }
-  if (!scanner.ended()) return std::nullopt;
+  if (!scanner.has_ended()) return std::nullopt;
   return parsed;
 }
 
@@ -150,7 +150,7 @@ Result<sys_seconds> time_of(const Parsed& parsed) noexcept {
   const year_month_day date{year(parsed.year), std::chrono::month(parsed.month + 1),
                             std::chrono::day(static_cast<unsigned>(parsed.day))};
   if (!date.ok() || weekday(sys_days(date)).c_encoding() != parsed.day_of_week)
-    return base::failure(EINVAL);
+    return detail::base::failure(EINVAL);
   return sys_days(date) + parsed.time;
 }
 
@@ -196,7 +196,7 @@ Result<sys_seconds> parse_date(std::string_view text, sys_seconds now) noexcept 
   if (!parsed) parsed = parse(text, "%a %b %e %T %Y");  // asctime(3).
   if (parsed) return time_of(*parsed);
   parsed = parse(text, "%A, %d-%b-%y %T GMT");  // RFC 850.
-  if (!parsed) return base::failure(EINVAL);
+  if (!parsed) return detail::base::failure(EINVAL);
   const int this_year = static_cast<int>(year_month_day(std::chrono::floor<days>(now)).year());
   parsed->year += this_year / 100 * 100 + 100;
   while (parsed->year > this_year + 50) parsed->year -= 100;

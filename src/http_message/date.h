@@ -8,6 +8,8 @@
 #include <span>
 #include <string_view>
 
+#include <tambour/detail/namespaces.h>
+
 namespace tambour::http {
 
 inline constexpr std::size_t date_size = 29;

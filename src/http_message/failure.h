@@ -1,15 +1,16 @@
-// Conversion of HttpError values to `Result`.
+// Conversion of http::ErrorCode values to `Result`.
 #pragma once
 
 #include <expected>
 
-#include <tambour/http_error.h>
-#include <tambour/result.h>
+#include <tambour/base/result.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/http/error.h>
 
 namespace tambour::http {
 
 /// Returns the error value of a `Result`.
-[[nodiscard]] inline std::unexpected<Error> failure(HttpError error) noexcept {
+[[nodiscard]] inline std::unexpected<Error> failure(ErrorCode error) noexcept {
   return std::unexpected(make_error_code(error));
 }
 

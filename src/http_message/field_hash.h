@@ -7,6 +7,8 @@
 #include <cstring>
 #include <string_view>
 
+#include <tambour/detail/namespaces.h>
+
 namespace tambour::http {
 
 /// The same for names that differ only in the case of letters. It distinguishes names; it does not

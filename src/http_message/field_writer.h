@@ -10,7 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include <tambour/http_fields.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/http/fields.h>
 
 #include "http_message/field_hash.h"
 

@@ -1,8 +1,8 @@
 // Lists of fields.
+#include <tambour/http/fields.h>
+
 #include <algorithm>
 #include <limits>
-
-#include <tambour/http_fields.h>
 
 #include "http_message/characters.h"
 #include "http_message/failure.h"
@@ -82,10 +82,10 @@ Fields::Entry Fields::append(std::string_view name, std::string_view value) {
   if (added > text_.capacity() - text_.size()) {
     std::string text;
     text.reserve(std::max<std::size_t>(256, 2 * (bytes_ + added)));
-    for (Entry& each : entries_) {
-      const Field field = field_of(each);
-      each.at = static_cast<std::uint32_t>(text.size());
-      each.value_gap = 0;
+    for (Entry& current_entry : entries_) {
+      const Field field = field_of(current_entry);
+      current_entry.at = static_cast<std::uint32_t>(text.size());
+      current_entry.value_gap = 0;
       text.append(field.name).append(field.value);
     }
     entry.at = static_cast<std::uint32_t>(text.size());
@@ -99,12 +99,12 @@ Fields::Entry Fields::append(std::string_view name, std::string_view value) {
 }
 
 Result<> Fields::add(std::string_view name, std::string_view value) {
-  if (name.empty() || !all_are(name, token_char)) return failure(HttpError::bad_field_name);
-  if (!is_field_value(value)) return failure(HttpError::bad_field_value);
+  if (name.empty() || !all_are(name, token_char)) return failure(ErrorCode::bad_field_name);
+  if (!is_field_value(value)) return failure(ErrorCode::bad_field_value);
   value = trim(value);
   const std::size_t added = name.size() + value.size();
   if (name.size() > name_size_max || added > bytes_max - bytes_)
-    return failure(HttpError::fields_too_large);
+    return failure(ErrorCode::fields_too_large);
   if (entries_.size() == entries_.capacity())
     entries_.reserve(std::max<std::size_t>(8, 2 * entries_.size()));
   entries_.push_back(append(name, value));

@@ -1,5 +1,5 @@
 // HTTP request methods.
-#include <tambour/http_method.h>
+#include <tambour/http/method.h>
 
 #include "http_message/characters.h"
 #include "http_message/failure.h"
@@ -8,7 +8,7 @@ namespace tambour::http {
 
 Result<Method> Method::parse(std::string_view name) noexcept {
   if (name.empty() || name.size() > size_max || !all_are(name, token_char))
-    return failure(HttpError::bad_method_name);
+    return failure(ErrorCode::bad_method_name);
   return Method(name);
 }
 

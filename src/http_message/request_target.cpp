@@ -12,9 +12,9 @@ namespace {
 Result<> check_origin_form(std::string_view target) noexcept {
   const std::size_t query = target.find('?');
   if (!target.starts_with('/') || !check_component(target.substr(0, query), target_path_char))
-    return failure(HttpError::bad_target);
+    return failure(ErrorCode::bad_target);
   if (query != std::string_view::npos && !all_are(target.substr(query + 1), target_query_char))
-    return failure(HttpError::bad_target);
+    return failure(ErrorCode::bad_target);
   return {};
 }
 
@@ -23,13 +23,13 @@ Result<> set_absolute_form(RequestHead& head, std::string_view target) {
   const std::size_t colon = target.find(':');
   const std::string_view scheme = target.substr(0, colon);
   if (!equal_ignoring_case(scheme, "http") && !equal_ignoring_case(scheme, "https"))
-    return failure(HttpError::bad_target);
+    return failure(ErrorCode::bad_target);
   target.remove_prefix(colon + 1);
-  if (!target.starts_with("//")) return failure(HttpError::bad_target);
+  if (!target.starts_with("//")) return failure(ErrorCode::bad_target);
   target.remove_prefix(2);
   const std::string_view authority = target.substr(0, target.find_first_of("/?"));
   const auto parsed = parse_host_and_port(authority);
-  if (!parsed || parsed->host.empty()) return failure(HttpError::bad_target);
+  if (!parsed || parsed->host.empty()) return failure(ErrorCode::bad_target);
   target.remove_prefix(authority.size());
   head.form = TargetForm::absolute;
   head.scheme = std::string(scheme.size() == 4 ? "http" : "https");
@@ -46,7 +46,7 @@ Result<> set_absolute_form(RequestHead& head, std::string_view target) {
 
 Result<> set_authority_form(RequestHead& head, std::string_view target) {
   const auto parsed = parse_host_and_port(target);
-  if (!parsed || parsed->host.empty() || !parsed->port) return failure(HttpError::bad_target);
+  if (!parsed || parsed->host.empty() || !parsed->port) return failure(ErrorCode::bad_target);
   head.form = TargetForm::authority;
   head.authority = head.target = target;
   return {};
@@ -56,12 +56,12 @@ Result<> set_host(RequestHead& head) {
   const std::size_t first = head.fields.find("Host");
   if (first == head.fields.size()) {
     if (head.version == Version::http_1_0) return {};
-    return failure(HttpError::missing_host);
+    return failure(ErrorCode::missing_host);
   }
   if (head.fields.find("Host", first + 1) != head.fields.size())
-    return failure(HttpError::several_hosts);
+    return failure(ErrorCode::several_hosts);
   const std::string_view host = head.fields[first].value;
-  if (!parse_host_and_port(host)) return failure(HttpError::bad_host);
+  if (!parse_host_and_port(host)) return failure(ErrorCode::bad_host);
   head.authority = host;
   return {};
 }
@@ -69,13 +69,13 @@ Result<> set_host(RequestHead& head) {
 /// Checks a target of another form than that of CONNECT.
 Result<> check_other_form(const RequestHead& head, const HostAndPort& host) noexcept {
   if (head.form == TargetForm::absolute) {
-    if (host.host.empty()) return failure(HttpError::bad_host);
-    if (head.scheme != "http" && head.scheme != "https") return failure(HttpError::bad_target);
+    if (host.host.empty()) return failure(ErrorCode::bad_host);
+    if (head.scheme != "http" && head.scheme != "https") return failure(ErrorCode::bad_target);
   }
   const bool is_asterisk = head.target == "*" && head.method == Method::options;
   if (head.form == TargetForm::asterisk || is_asterisk) {
     const bool may_be = is_asterisk && head.form != TargetForm::origin;
-    return may_be ? Result<>() : failure(HttpError::bad_target);
+    return may_be ? Result<>() : failure(ErrorCode::bad_target);
   }
   return check_origin_form(head.target);
 }
@@ -102,12 +102,12 @@ Result<> set_target(RequestHead& head, std::string_view target) {
 
 Result<> check_target(const RequestHead& head) noexcept {
   const auto host = parse_host_and_port(head.authority);
-  if (!host) return failure(HttpError::bad_host);
+  if (!host) return failure(ErrorCode::bad_host);
   const bool is_tunnel = head.form == TargetForm::authority;
-  if (is_tunnel != (head.method == Method::connect)) return failure(HttpError::bad_target);
+  if (is_tunnel != (head.method == Method::connect)) return failure(ErrorCode::bad_target);
   if (is_tunnel) {
     if (host->host.empty() || !host->port || head.target != head.authority)
-      return failure(HttpError::bad_target);
+      return failure(ErrorCode::bad_target);
     return {};
   }
   return check_other_form(head, *host);
@@ -115,9 +115,9 @@ Result<> check_target(const RequestHead& head) noexcept {
 
 Result<> check_extended_connect(const RequestHead& head) noexcept {
   const auto host = parse_host_and_port(head.authority);
-  if (!host) return failure(HttpError::bad_host);
+  if (!host) return failure(ErrorCode::bad_host);
   if (head.form == TargetForm::authority || head.form == TargetForm::asterisk)
-    return failure(HttpError::bad_target);
+    return failure(ErrorCode::bad_target);
   return check_other_form(head, *host);
 }
 

@@ -3,8 +3,9 @@
 
 #include <string_view>
 
-#include <tambour/http_message.h>
-#include <tambour/result.h>
+#include <tambour/base/result.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/http/message.h>
 
 namespace tambour::http {
 
@@ -16,11 +17,11 @@ namespace tambour::http {
 /// not depend on it (URL Standard, section 1.3): the characters [ ] \ ^ ` { | } in paths and
 /// queries, and any percent sign in queries.
 ///
-/// Fails with HttpError::bad_target, missing_host, several_hosts or bad_host.
+/// Fails with http::ErrorCode::bad_target, missing_host, several_hosts or bad_host.
 [[nodiscard]] Result<> set_target(RequestHead& head, std::string_view target);
 
 /// Checks the target and the authority of a request to be sent, of any form: what set_target()
-/// would accept. Fails with HttpError::bad_target or bad_host.
+/// would accept. Fails with http::ErrorCode::bad_target or bad_host.
 [[nodiscard]] Result<> check_target(const RequestHead& head) noexcept;
 
 /// The same for a request whose method is CONNECT but whose target has another form: an extended

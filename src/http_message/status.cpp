@@ -1,9 +1,9 @@
 // The reason phrases of HTTP status codes.
+#include <tambour/http/status.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
-
-#include <tambour/http_status.h>
 
 namespace tambour::http {
 namespace {

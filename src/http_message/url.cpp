@@ -1,5 +1,5 @@
 // Parsing, composition and resolution of URLs: RFC 3986.
-#include <tambour/http_url.h>
+#include <tambour/http/url.h>
 
 #include "http_message/characters.h"
 #include "http_message/failure.h"
@@ -22,7 +22,7 @@ std::string merge_paths(const UrlParts& base, std::string_view path) {
 }  // namespace
 
 Result<Url> Url::parse(std::string_view text) {
-  if (text.size() > size_max) return failure(HttpError::url_too_long);
+  if (text.size() > size_max) return failure(ErrorCode::url_too_long);
   Url url;
   url.text_ = text;
   if (const auto parsed = url.parse_parts(); !parsed) return std::unexpected(parsed.error());
@@ -57,7 +57,7 @@ Result<> Url::parse_scheme() {
   const std::string_view name = slice(0, end);
   // In a relative reference, the first segment of the path must not contain a colon (section 4.2).
   if (name.empty() || !is_letter(name[0]) || !all_are(name, scheme_char))
-    return failure(HttpError::url_bad_scheme);
+    return failure(ErrorCode::url_bad_scheme);
   has_scheme_ = true;
   scheme_end_ = static_cast<std::uint16_t>(end);
   return {};
@@ -105,7 +105,7 @@ UrlParts Url::parts() const noexcept {
 Result<Url> Url::compose(const UrlParts& parts) {
   const bool is_misread = parts.authority ? !parts.path.empty() && !parts.path.starts_with('/')
                                           : parts.path.starts_with("//");
-  if (is_misread) return failure(HttpError::url_ambiguous_path);
+  if (is_misread) return failure(ErrorCode::url_ambiguous_path);
   std::string text;
   if (parts.scheme) text.append(*parts.scheme) += ':';
   if (parts.authority) text.append("//").append(*parts.authority);
@@ -117,7 +117,7 @@ Result<Url> Url::compose(const UrlParts& parts) {
   const UrlParts read = url->parts();
   if (read.scheme != parts.scheme || read.authority != parts.authority || read.path != parts.path ||
       read.query != parts.query || read.fragment != parts.fragment)
-    return failure(HttpError::url_ambiguous_path);
+    return failure(ErrorCode::url_ambiguous_path);
   return url;
 }
 
@@ -135,7 +135,7 @@ std::string Url::request_target() const {
 }
 
 Result<Url> Url::resolve(const Url& reference) const {
-  if (!has_scheme_) return failure(HttpError::url_not_absolute);
+  if (!has_scheme_) return failure(ErrorCode::url_not_absolute);
   const UrlParts base = parts();
   UrlParts target = reference.parts();
   std::string path;

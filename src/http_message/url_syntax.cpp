@@ -1,7 +1,7 @@
 // Which characters each component of a URL may have, and the syntax of hosts and ports.
 #include "http_message/url_syntax.h"
 
-#include <tambour/ip_address.h>
+#include <tambour/net/ip_address.h>
 
 #include "base/parse_number.h"
 #include "http_message/failure.h"
@@ -33,9 +33,9 @@ Result<> check_component(std::string_view text, CharacterClass allowed) noexcept
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (is(text[i], allowed)) [[likely]]
       continue;
-    if (text[i] != '%') return failure(HttpError::url_bad_character);
+    if (text[i] != '%') return failure(ErrorCode::url_bad_character);
     if (text.size() - i < 3 || hex_value(text[i + 1]) < 0 || hex_value(text[i + 2]) < 0)
-      return failure(HttpError::url_bad_encoding);
+      return failure(ErrorCode::url_bad_encoding);
     i += 2;
   }
   return {};
@@ -46,20 +46,20 @@ Result<HostAndPort> parse_host_and_port(std::string_view text) noexcept {
   if (text.starts_with('[')) {
     const std::size_t end = text.find(']');
     if (end == std::string_view::npos || !is_ip_literal(text.substr(1, end - 1)))
-      return failure(HttpError::url_bad_host);
+      return failure(ErrorCode::url_bad_host);
     parsed.host = text.substr(1, end - 1);
     text.remove_prefix(end + 1);
   } else {
     parsed.host = text.substr(0, text.find(':'));
-    if (!check_component(parsed.host, host_char)) return failure(HttpError::url_bad_host);
+    if (!check_component(parsed.host, host_char)) return failure(ErrorCode::url_bad_host);
     text.remove_prefix(parsed.host.size());
   }
   if (text.empty()) return parsed;
-  if (text.front() != ':') return failure(HttpError::url_bad_host);
+  if (text.front() != ':') return failure(ErrorCode::url_bad_host);
   text.remove_prefix(1);
   if (text.empty()) return parsed;
-  const auto number = base::parse_number<std::uint16_t>(text);
-  if (!number) return failure(HttpError::url_bad_port);
+  const auto number = detail::base::parse_number<std::uint16_t>(text);
+  if (!number) return failure(ErrorCode::url_bad_port);
   parsed.port = *number;
   return parsed;
 }

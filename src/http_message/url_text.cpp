@@ -1,7 +1,7 @@
 // The text of URLs: percent-encoding, dot segments, normalization, query parameters.
 #include <cerrno>
 
-#include <tambour/http_url.h>
+#include <tambour/http/url.h>
 
 #include "base/failure.h"
 #include "http_message/characters.h"
@@ -111,7 +111,7 @@ Result<std::string> percent_decode(std::string_view text) {
       continue;
     }
     const int byte = encoded_byte(text, i);
-    if (byte < 0) return failure(HttpError::url_bad_encoding);
+    if (byte < 0) return failure(ErrorCode::url_bad_encoding);
     decoded += static_cast<char>(byte);
     i += 2;
   }
@@ -144,7 +144,7 @@ std::string remove_dot_segments(std::string_view path) {
 
 Url Url::normalized() const {
   UrlParts normal;
-  const std::string scheme_text = base::lower_case(std::string(scheme()));
+  const std::string scheme_text = detail::base::lower_case(std::string(scheme()));
   if (has_scheme_) normal.scheme = scheme_text;
 
   const bool is_web = scheme_text == "http" || scheme_text == "https" || scheme_text == "ws" ||
@@ -180,7 +180,7 @@ Result<QueryParameters> parse_query(std::string_view query, std::size_t count_ma
     const std::string_view pair = query.substr(0, query.find('&'));
     query.remove_prefix(std::min(query.size(), pair.size() + 1));
     if (pair.empty()) continue;
-    if (parameters.size() == count_max) return base::failure(EMSGSIZE);
+    if (parameters.size() == count_max) return detail::base::failure(EMSGSIZE);
     const std::size_t equals = pair.find('=');
     parameters.emplace_back(
         decode_form(pair.substr(0, equals)),

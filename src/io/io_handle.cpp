@@ -1,12 +1,12 @@
 // IoHandle and IoWait: closing a descriptor while tasks wait for it, moving it to another loop, and
 // waiting for readiness.
-#include <tambour/io_handle.h>
+#include <tambour/net/io_handle.h>
 
 #include <cerrno>
 #include <new>
 #include <utility>
 
-#include <tambour/event_loop.h>
+#include <tambour/loop/event_loop.h>
 
 #include "backend/system.h"
 #include "base/check.h"
@@ -16,8 +16,8 @@
 namespace tambour {
 
 IoHandle::IoHandle(EventLoop& loop, int fd, std::source_location function) noexcept
-    : loop_(&loop), system_(&loop::core_of(loop).backend().system()), fd_(fd) {
-  loop::Core& core = loop::core_of(loop);
+    : loop_(&loop), system_(&detail::loop::core_of(loop).backend().system()), fd_(fd) {
+  detail::loop::Core& core = detail::loop::core_of(loop);
   core.check_thread(function);
   // The loop may still have state for an earlier file with the same descriptor.
   core.backend().invalidate(fd);
@@ -38,21 +38,21 @@ void IoHandle::take(IoHandle& other) noexcept {
   system_ = other.system_;
   operations_ = std::exchange(other.operations_, {});
   fd_ = std::exchange(other.fd_, -1);
-  for (io::IoOperation* operation : operations_) {
+  for (detail::io::IoOperation* operation : operations_) {
     if (operation != nullptr && operation->wait() != nullptr) operation->wait()->handle_ = this;
   }
 }
 
 void IoHandle::stop_waiting(bool to_write) noexcept {
-  io::IoOperation* const operation = std::exchange(this->operation(to_write), nullptr);
+  detail::io::IoOperation* const operation = std::exchange(this->operation(to_write), nullptr);
   if (operation == nullptr) return;
-  IoWait* const wait = operation->wait();
+  detail::IoWait* const wait = operation->wait();
   if (wait == nullptr) {
     delete operation;
     return;
   }
   wait->operation_ = operation;
-  wait->state_ = IoWait::State::dropped;
+  wait->state_ = detail::IoWait::State::dropped;
   wait->detached();
 }
 
@@ -66,7 +66,7 @@ void IoHandle::close() noexcept {
   if (fd_ < 0) return;
   const int fd = release();
   // A handle may be destroyed after its loop.
-  if (loop::Core* const core = loop::Core::find_on_this_thread(loop_)) {
+  if (detail::loop::Core* const core = detail::loop::Core::find_on_this_thread(loop_)) {
     core->backend().close(fd);
   } else {
     system_->close(fd);
@@ -74,11 +74,11 @@ void IoHandle::close() noexcept {
 }
 
 void IoHandle::leave_loop() noexcept {
-  base::check(
+  detail::base::check(
       has_loop(),
       "move_to() or spawn_on() was called with a default-constructed stream or socket, which "
       "has no loop; open it first");
-  loop::Core& core = loop::core_of(*loop_);
+  detail::loop::Core& core = detail::loop::core_of(*loop_);
   core.check_thread();
   stop_waiting(false);
   stop_waiting(true);
@@ -88,34 +88,34 @@ void IoHandle::leave_loop() noexcept {
 
 void IoHandle::enter_loop(EventLoop& loop) noexcept {
   loop_ = &loop;
-  backend::Backend& backend = loop::core_of(loop).backend();
+  detail::backend::Backend& backend = detail::loop::core_of(loop).backend();
   system_ = &backend.system();
   // The loop may still have state for an earlier file with the same descriptor.
   if (is_open()) backend.invalidate(fd_);
 }
 
-bool IoWait::try_now() noexcept {
+bool detail::IoWait::try_now() noexcept {
   if (!handle_->is_open()) {
     outcome = -EBADF;
     return true;
   }
-  loop::Core& core = loop::core_of(handle_->loop());
+  detail::loop::Core& core = detail::loop::core_of(handle_->loop());
   core.check_thread();
   return first_call_ != detail::FirstCall::when_ready && may_continue(core) && step(core);
 }
 
-bool IoWait::try_now_or_wait() noexcept {
-  io::IoOperation*& operation = handle_->operation(to_write_);
+bool detail::IoWait::try_now_or_wait() noexcept {
+  detail::io::IoOperation*& operation = handle_->operation(to_write_);
   if (operation != nullptr && operation->wait() != nullptr) [[unlikely]]
-    base::fail_check(
+    detail::base::fail_check(
         "%s of fd %d: another task is already waiting to %s it; let one task %s at a time",
-        to_write_ ? "write" : "read", handle_->descriptor(), to_write_ ? "write" : "read",
+        to_write_ ? "write" : "read", handle_->fd(), to_write_ ? "write" : "read",
         to_write_ ? "write" : "read");
   if (try_now()) {
     state_ = State::ended;
     return true;
   }
-  if (operation == nullptr) operation = new (std::nothrow) io::IoOperation();
+  if (operation == nullptr) operation = new (std::nothrow) detail::io::IoOperation();
   if (operation == nullptr) {
     outcome = -ENOMEM;
     state_ = State::ended;
@@ -127,43 +127,43 @@ bool IoWait::try_now_or_wait() noexcept {
   return false;
 }
 
-void IoWait::wait_again() noexcept {
-  operation().start(loop::core_of(handle_->loop()), fd(), readiness());
+void detail::IoWait::wait_again() noexcept {
+  operation().start(detail::loop::core_of(handle_->loop()), fd(), readiness());
 }
 
-void IoWait::resume_when_completed(std::coroutine_handle<> awaiting,
-                                   const TaskContext& context) noexcept {
+void detail::IoWait::resume_when_completed(std::coroutine_handle<> awaiting,
+                                           const TaskContext& context) noexcept {
   operation().set_awaiting(awaiting, context);
 }
 
-void IoWait::set_created_at(const std::source_location& created_at) noexcept {
+void detail::IoWait::set_created_at(const std::source_location& created_at) noexcept {
   operation().set_created_at(created_at);
 }
 
-bool IoWait::finish(std::int32_t answer) noexcept {
+bool detail::IoWait::finish(std::int32_t answer) noexcept {
   if (answer == -EAGAIN) return false;
   outcome = answer;
   return true;
 }
 
-bool IoWait::may_continue(loop::Core& core) const noexcept {
+bool detail::IoWait::may_continue(detail::loop::Core& core) const noexcept {
   return first_call_ == detail::FirstCall::at_once || !core.io_budget_exhausted();
 }
 
-void IoWait::completed() {
+void detail::IoWait::completed() {
   const std::coroutine_handle<> awaiting = operation().awaiting();
   leave();
-  Resumption::run(awaiting);
+  detail::Resumption::run(awaiting);
 }
 
-void IoWait::detached() noexcept { operation().cancel(); }
+void detail::IoWait::detached() noexcept { operation().cancel(); }
 
-void IoWait::cancel() noexcept {
+void detail::IoWait::cancel() noexcept {
   if (state_ == State::registered || state_ == State::dropped) operation().cancel();
 }
 
-void IoWait::leave() noexcept {
-  io::IoOperation& operation = this->operation();
+void detail::IoWait::leave() noexcept {
+  detail::io::IoOperation& operation = this->operation();
   operation.abandon();
   if (state_ == State::dropped) {
     delete &operation;

@@ -4,12 +4,12 @@
 #include <cerrno>
 #include <utility>
 
-#include <tambour/event_loop.h>
-#include <tambour/task.h>
+#include <tambour/loop/event_loop.h>
+#include <tambour/task/task.h>
 
 #include "loop/core.h"
 
-namespace tambour::io {
+namespace tambour::detail::io {
 
 void IoOperation::start(loop::Core& core, int descriptor, Events readiness) noexcept {
   core_ = &core;
@@ -72,4 +72,4 @@ void IoOperation::run(detail::ReadyNode& ready) {
   wait.completed();
 }
 
-}  // namespace tambour::io
+}  // namespace tambour::detail::io

@@ -5,16 +5,16 @@
 
 #include <tambour/detail/operation.h>
 #include <tambour/detail/stop_hook.h>
-#include <tambour/io_handle.h>
+#include <tambour/net/io_handle.h>
 
 namespace tambour {
 
 struct TaskContext;
-namespace loop {
+namespace detail::loop {
 class Core;
 }
 
-namespace io {
+namespace detail::io {
 
 /// Watches a descriptor for one wait at a time, and makes the system calls of that wait when the
 /// descriptor is ready.
@@ -60,5 +60,5 @@ class IoOperation final : public detail::Operation, public detail::StopHook {
   std::coroutine_handle<> awaiting_;
 };
 
-}  // namespace io
+}  // namespace detail::io
 }  // namespace tambour

@@ -14,7 +14,7 @@
 #include <new>
 #include <optional>
 
-namespace tambour::io {
+namespace tambour::detail::io {
 namespace {
 
 /// Identifies an open file description. fstat(2) identifies only its file. The access mode
@@ -50,10 +50,10 @@ struct Table {
 Table& table() noexcept {
   alignas(Table) static std::byte place[sizeof(Table)];
   static Table* const created = [] {
-    auto* made = new (place) Table;
+    auto* new_created = new (place) Table;
     ::pthread_atfork([] { table().mutex.lock(); }, [] { table().mutex.unlock(); },
                      [] { table().mutex.unlock(); });
-    return made;
+    return new_created;
   }();
   return *created;
 }
@@ -91,4 +91,4 @@ void restore_blocking(int fd) noexcept {
   ::fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
 }
 
-}  // namespace tambour::io
+}  // namespace tambour::detail::io

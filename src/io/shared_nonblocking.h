@@ -5,7 +5,7 @@
 // while another stream uses the same open file description, the other stream would block its loop.
 #pragma once
 
-namespace tambour::io {
+namespace tambour::detail::io {
 
 /// Sets O_NONBLOCK. Returns true if restore_blocking() must be called for `fd`; false if the
 /// program itself has set the flag, or on failure. Callable from any thread.
@@ -14,4 +14,4 @@ bool share_nonblocking(int fd) noexcept;
 /// Undoes one share_nonblocking(). The last call for an open file description clears O_NONBLOCK.
 void restore_blocking(int fd) noexcept;
 
-}  // namespace tambour::io
+}  // namespace tambour::detail::io

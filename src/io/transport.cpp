@@ -10,7 +10,7 @@
 
 #include "bytes/read_size.h"
 
-namespace tambour::io {
+namespace tambour::detail::io {
 namespace {
 
 constexpr int send_flags = MSG_DONTWAIT | MSG_NOSIGNAL;
@@ -154,4 +154,4 @@ std::int32_t Transport::shutdown_write() const noexcept {
   return retry([&] { return system_.shutdown(fd_, SHUT_WR); });
 }
 
-}  // namespace tambour::io
+}  // namespace tambour::detail::io

@@ -8,14 +8,14 @@
 #include <cstdint>
 #include <span>
 
-#include <tambour/buffer.h>
+#include <tambour/bytes/buffer.h>
 #include <tambour/detail/transport_filter.h>
 #include <tambour/detail/transport_kind.h>
 
 #include "backend/system.h"
 #include "io/shared_nonblocking.h"
 
-namespace tambour::io {
+namespace tambour::detail::io {
 
 /// Repeats a system call that a signal interrupted (EINTR). Returns its result, or a negated errno
 /// value.
@@ -117,4 +117,4 @@ class Transport {
   TransportKind kind_;
 };
 
-}  // namespace tambour::io
+}  // namespace tambour::detail::io

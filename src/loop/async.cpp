@@ -1,9 +1,9 @@
 // Async: send() sets a flag and wakes the loop, which queues the callback.
-#include <tambour/async.h>
+#include <tambour/loop/async.h>
 
 #include <utility>
 
-#include <tambour/event_loop.h>
+#include <tambour/loop/event_loop.h>
 
 #include "loop/core.h"
 #include "loop/loop_callback.h"
@@ -11,17 +11,17 @@
 namespace tambour {
 
 Async::Async(EventLoop& loop, Function function, std::source_location created_at) noexcept
-    : Handle(loop::core_of(loop), std::move(function), &run, created_at) {}
+    : Handle(detail::loop::core_of(loop), std::move(function), &run, created_at) {}
 
 Async::~Async() { stop(); }
 
 void Async::start() noexcept {
   core_->check_thread();
-  if (!started()) core_->add(*this);
+  if (!is_started()) core_->add(*this);
 }
 
 void Async::stop() noexcept {
-  if (!started()) return;
+  if (!is_started()) return;
   core_->check_thread();
   unlink();
   core_->remove(*this);

@@ -15,7 +15,7 @@
 
 #include "base/probe.h"
 
-namespace tambour::loop {
+namespace tambour::detail::loop {
 
 /// One run(), run_once() or run_ready() call. A closure created during a nested call cannot be
 /// running in an outer callback, so it is deleted at the end of a nested iteration.
@@ -77,8 +77,8 @@ std::uint64_t Core::number_this_thread() noexcept {
 }
 
 void Core::throw_out_of_run(std::exception_ptr thrown) noexcept {
-  if (thrown_.what == nullptr) {
-    thrown_.what = std::move(thrown);
+  if (thrown_.exception == nullptr) {
+    thrown_.exception = std::move(thrown);
     return queue(thrown_);
   }
   // An exception is already pending: post this one behind it. If that fails, it is dropped.
@@ -90,7 +90,7 @@ void Core::throw_out_of_run(std::exception_ptr thrown) noexcept {
 }
 
 void Core::rethrow_pending() {
-  if (thrown_.what == nullptr) return;
+  if (thrown_.exception == nullptr) return;
   thrown_.unlink();
   Thrown::run(thrown_);
 }
@@ -445,7 +445,7 @@ void Core::queue_idle_hooks() noexcept {
 void Core::queue_asyncs() noexcept {
   any_async_sent_.store(false, std::memory_order_seq_cst);
   for (Async* async = asyncs_.front(); async != nullptr; async = async->next()) {
-    if (async->sent() && !async->linked()) ready_.push(*async);
+    if (async->is_sent() && !async->linked()) ready_.push(*async);
   }
   services_.collect();
 }
@@ -463,7 +463,7 @@ void Core::remove(Hook& hook) noexcept {
 void Core::add(Async& async) noexcept {
   asyncs_.push_front(async);
   add_reference();
-  if (async.sent()) any_async_sent_.store(true, std::memory_order_seq_cst);
+  if (async.is_sent()) any_async_sent_.store(true, std::memory_order_seq_cst);
 }
 
 void Core::remove(Async& async) noexcept {
@@ -480,4 +480,4 @@ void Core::delete_deferred() noexcept {
   }
 }
 
-}  // namespace tambour::loop
+}  // namespace tambour::detail::loop

@@ -19,9 +19,9 @@
 #include <source_location>
 #include <utility>
 
-#include <tambour/async.h>
-#include <tambour/event_loop.h>
-#include <tambour/hooks.h>
+#include <tambour/loop/async.h>
+#include <tambour/loop/event_loop.h>
+#include <tambour/loop/hooks.h>
 
 #include "backend/backend.h"
 #include "base/check.h"
@@ -32,7 +32,7 @@
 #include "loop/spin.h"
 #include "loop/timers.h"
 
-namespace tambour::loop {
+namespace tambour::detail::loop {
 
 class Core final : public backend::Owner {
  public:
@@ -362,13 +362,13 @@ class Core final : public backend::Owner {
   struct Thrown final : detail::ReadyNode {
     Thrown() noexcept : detail::ReadyNode(&run) {}
     static void run(detail::ReadyNode& ready) {
-      std::rethrow_exception(std::exchange(static_cast<Thrown&>(ready).what, nullptr));
+      std::rethrow_exception(std::exchange(static_cast<Thrown&>(ready).exception, nullptr));
     }
-    std::exception_ptr what;
+    std::exception_ptr exception;
   };
   Thrown thrown_;
   std::source_location created_at_;
   int thread_id_;  ///< gettid(2) of the loop's thread, for messages.
 };
 
-}  // namespace tambour::loop
+}  // namespace tambour::detail::loop

@@ -1,5 +1,5 @@
 // EventLoop: the public functions, which forward to Core.
-#include <tambour/event_loop.h>
+#include <tambour/loop/event_loop.h>
 
 #include <sys/prctl.h>
 
@@ -15,24 +15,26 @@ namespace {
 
 /// The beginning of the message for a loop that could not be created.
 std::string reason_for(const LoopOptions& options) {
-  const char* const name = backend::unknown_backend(options);
+  const char* const name = detail::backend::unknown_backend(options);
   if (name == nullptr) return "tambour: EventLoop";
   std::string reason = "tambour: EventLoop: the environment has TAMBOUR_BACKEND=\"";
   reason += name;
   reason += "\", which names no backend; use ";
-  reason += backend::backend_names;
+  reason += detail::backend::backend_names;
   return reason;
 }
 
-loop::Core* open_core(const LoopOptions& options, std::source_location created_at) {
-  auto opened = backend::open_backend(options);
+detail::loop::Core* open_core(const LoopOptions& options, std::source_location created_at) {
+  auto opened = detail::backend::open_backend(options);
   if (!opened) throw std::system_error(opened.error(), reason_for(options));
   if (options.timer_slack > Duration::zero())
     ::prctl(PR_SET_TIMERSLACK, static_cast<unsigned long>(options.timer_slack.count()));
-  return new loop::Core(std::move(*opened), options, created_at);
+  return new detail::loop::Core(std::move(*opened), options, created_at);
 }
 
 }  // namespace
+
+namespace detail {
 
 void fail_on_empty_callback() noexcept {
   base::fail_check(
@@ -40,7 +42,9 @@ void fail_on_empty_callback() noexcept {
       "invokes it a function");
 }
 
-loop::Core& loop::core_of(EventLoop& loop) noexcept { return *loop.core_; }
+}  // namespace detail
+
+detail::loop::Core& detail::loop::core_of(EventLoop& loop) noexcept { return *loop.core_; }
 
 EventLoop::EventLoop(const LoopOptions& options, std::source_location created_at)
     : core_(open_core(options, created_at)) {
@@ -56,7 +60,7 @@ Result<std::unique_ptr<EventLoop>> EventLoop::open(const LoopOptions& options,
   } catch (const std::system_error& refused) {
     return std::unexpected(refused.code());
   } catch (const std::bad_alloc&) {
-    return base::failure(ENOMEM);
+    return detail::base::failure(ENOMEM);
   }
 }
 

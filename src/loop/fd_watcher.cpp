@@ -1,9 +1,9 @@
 // FdWatcher: a handle on a poll operation of the backend.
-#include <tambour/fd_watcher.h>
+#include <tambour/loop/fd_watcher.h>
 
 #include <utility>
 
-#include <tambour/event_loop.h>
+#include <tambour/loop/event_loop.h>
 
 #include "base/failure.h"
 #include "loop/core.h"
@@ -14,22 +14,22 @@ namespace tambour {
 FdWatcher::FdWatcher(EventLoop& loop, int watched, Events interest, Function function,
                      Trigger wanted, std::source_location created_at) noexcept
     : detail::Operation(detail::OperationKind::poll, &run, created_at),
-      LoopCallback(loop::core_of(loop), std::move(function)) {
+      LoopCallback(detail::loop::core_of(loop), std::move(function)) {
   core_->check_thread_of(created_at);
   set(watched, interest, wanted);
 }
 
 FdWatcher::FdWatcher(FdWatcher&& other) noexcept = default;
 FdWatcher& FdWatcher::operator=(FdWatcher&& other) noexcept {
-  return loop::replace_handle(*this, other);
+  return detail::loop::replace_handle(*this, other);
 }
 
 FdWatcher::~FdWatcher() { stop(); }
 
 Result<> FdWatcher::start() noexcept {
   core_->check_thread_of(created_at());
-  if (started()) return {};
-  if (fd < 0) return base::failure(EBADF);
+  if (is_started()) return {};
+  if (Operation::fd < 0) return detail::base::failure(EBADF);
   core_->add_reference();
   result = 0;
   core_->backend().submit(*this);
@@ -37,12 +37,12 @@ Result<> FdWatcher::start() noexcept {
 }
 
 void FdWatcher::stop() noexcept {
-  if (!started()) return;
+  if (!is_started()) return;
   if (submitted()) {
     core_->check_thread_of(created_at());
-    backend::Backend& backend = core_->backend();
+    detail::backend::Backend& backend = core_->backend();
     backend.cancel(*this);
-    backend.unwatched(fd);
+    backend.unwatched(Operation::fd);
     // Inside run(), ~Running() settles the backend.
     if (!core_->is_running()) backend.release_unwatched_fds();
   } else {
@@ -67,9 +67,9 @@ void FdWatcher::set(Events interest, Trigger wanted) noexcept {
 
 void FdWatcher::set(int watched, Events interest, Trigger wanted) noexcept {
   core_->check_thread_of(created_at());
-  const bool restart = started();
+  const bool restart = is_started();
   stop();
-  fd = watched;
+  Operation::fd = watched;
   events = interest;
   trigger = wanted;
   core_->backend().invalidate(watched);

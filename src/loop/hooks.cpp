@@ -1,10 +1,10 @@
 // Prepare, Check, Idle, ForkHook and CleanupHook: one base class, which enters the list of its
 // kind.
-#include <tambour/hooks.h>
+#include <tambour/loop/hooks.h>
 
 #include <utility>
 
-#include <tambour/event_loop.h>
+#include <tambour/loop/event_loop.h>
 
 #include "loop/core.h"
 #include "loop/loop_callback.h"
@@ -13,20 +13,20 @@ namespace tambour {
 
 Hook::Hook(EventLoop& loop, HookPoint point, Function function,
            std::source_location created_at) noexcept
-    : Handle(loop::core_of(loop), std::move(function), &run, created_at), point_(point) {}
+    : Handle(detail::loop::core_of(loop), std::move(function), &run, created_at), point_(point) {}
 
 Hook::Hook(Hook&& other) noexcept = default;
-Hook& Hook::operator=(Hook&& other) noexcept { return loop::replace_handle(*this, other); }
+Hook& Hook::operator=(Hook&& other) noexcept { return detail::loop::replace_handle(*this, other); }
 
 Hook::~Hook() { stop(); }
 
 void Hook::start() noexcept {
   core_->check_thread();
-  if (!started()) core_->add(*this);
+  if (!is_started()) core_->add(*this);
 }
 
 void Hook::stop() noexcept {
-  if (!started()) return;
+  if (!is_started()) return;
   core_->check_thread();
   unlink();
   core_->remove(*this);

@@ -32,7 +32,7 @@ void LoopCallback<Function>::replace_function(Function function) noexcept {
 
 }  // namespace tambour::detail
 
-namespace tambour::loop {
+namespace tambour::detail::loop {
 
 /// Move assignment of a handle: `target` becomes what the move constructor makes of `source`.
 template <class T>
@@ -42,4 +42,4 @@ T& replace_handle(T& target, T& source) noexcept {
   return *std::construct_at(&target, std::move(source));
 }
 
-}  // namespace tambour::loop
+}  // namespace tambour::detail::loop

@@ -1,7 +1,7 @@
 // The functions for ports of libev programs, which forward to Core.
-#include <tambour/loop_control.h>
-
 #include <utility>
+
+#include <tambour/loop/control.h>
 
 #include "loop/core.h"
 
@@ -9,9 +9,9 @@ namespace tambour {
 namespace {
 
 /// The core of `loop`, whose thread is checked. `function` is the one that a failed check names.
-loop::Core& checked_core(EventLoop& loop,
-                         std::source_location function = std::source_location::current()) noexcept {
-  loop::Core& core = loop::core_of(loop);
+detail::loop::Core& checked_core(
+    EventLoop& loop, std::source_location function = std::source_location::current()) noexcept {
+  detail::loop::Core& core = detail::loop::core_of(loop);
   core.check_thread(function);
   return core;
 }
@@ -26,7 +26,7 @@ std::size_t pending_count(const EventLoop& loop) noexcept {
   return checked_core(const_cast<EventLoop&>(loop)).pending_count();
 }
 
-void run_pending(EventLoop& loop) { loop::core_of(loop).run_pending(); }
+void run_pending(EventLoop& loop) { detail::loop::core_of(loop).run_pending(); }
 
 void set_pending_runner(EventLoop& loop, Callback<void()> runner) noexcept {
   checked_core(loop).set_pending_runner(std::move(runner));

@@ -11,7 +11,7 @@
 
 #include "base/failure.h"
 
-namespace tambour::loop {
+namespace tambour::detail::loop {
 
 PostQueue::~PostQueue() {
   clear();
@@ -42,12 +42,12 @@ PostQueue::Slot* PostQueue::prepare_slowly(std::uint64_t tail) {
   Slot* directory = directory_.load(std::memory_order_acquire);
   if (directory == nullptr) {
     // calloc(3) maps zeroed pages; the kernel allocates a page only when it is touched.
-    auto* const made = static_cast<Slot*>(std::calloc(segments_max, sizeof(Slot)));
-    if (made == nullptr) throw std::bad_alloc();
-    if (directory_.compare_exchange_strong(directory, made, std::memory_order_acq_rel)) {
-      directory = made;
+    auto* const created = static_cast<Slot*>(std::calloc(segments_max, sizeof(Slot)));
+    if (created == nullptr) throw std::bad_alloc();
+    if (directory_.compare_exchange_strong(directory, created, std::memory_order_acq_rel)) {
+      directory = created;
     } else {
-      std::free(made);
+      std::free(created);
     }
   }
   if (is_full(tail)) [[unlikely]]
@@ -60,15 +60,15 @@ PostQueue::Slot* PostQueue::prepare_slowly(std::uint64_t tail) {
 }
 
 void PostQueue::add_segment(Slot& slot) {
-  Segment* made = take_spare();
-  if (made == nullptr) made = new Segment;
+  Segment* segment = take_spare();
+  if (segment == nullptr) segment = new Segment;
   Segment* none = nullptr;
   // If another producer installed a segment first, even one that has been used up and freed since,
   // the new one is unused: keep it for later.
-  if (slot.compare_exchange_strong(none, made, std::memory_order_acq_rel)) {
+  if (slot.compare_exchange_strong(none, segment, std::memory_order_acq_rel)) {
     segment_count_.fetch_add(1, std::memory_order_relaxed);
   } else {
-    keep_spare(made);
+    keep_spare(segment);
   }
 }
 
@@ -202,4 +202,4 @@ Result<> PostQueue::reopen() noexcept {
   return {};
 }
 
-}  // namespace tambour::loop
+}  // namespace tambour::detail::loop

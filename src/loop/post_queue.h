@@ -16,10 +16,10 @@
 #include <cstdint>
 #include <source_location>
 
-#include <tambour/callback.h>
-#include <tambour/result.h>
+#include <tambour/base/callback.h>
+#include <tambour/base/result.h>
 
-namespace tambour::loop {
+namespace tambour::detail::loop {
 
 class PostQueue {
  public:
@@ -118,4 +118,4 @@ class PostQueue {
   Segment* segment_ = nullptr;          ///< The segment of head_, if already looked up.
 };
 
-}  // namespace tambour::loop
+}  // namespace tambour::detail::loop

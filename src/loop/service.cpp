@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace tambour::loop {
+namespace tambour::detail::loop {
 
 void Services::append(std::unique_ptr<Service> service, const void* type) noexcept {
   service->key_ = type;
@@ -14,29 +14,30 @@ void Services::append(std::unique_ptr<Service> service, const void* type) noexce
 
 std::int64_t Services::before_wait() noexcept {
   std::int64_t next_ns = base::end_of_time_ns;
-  for (Service* each = first_.get(); each != nullptr; each = each->next_.get())
-    next_ns = std::min(next_ns, each->before_wait());
+  for (Service* service = first_.get(); service != nullptr; service = service->next_.get())
+    next_ns = std::min(next_ns, service->before_wait());
   return next_ns;
 }
 
 void Services::expire(std::int64_t now_ns) noexcept {
-  for (Service* each = first_.get(); each != nullptr; each = each->next_.get())
-    each->expire(now_ns);
+  for (Service* service = first_.get(); service != nullptr; service = service->next_.get())
+    service->expire(now_ns);
 }
 
 void Services::collect() noexcept {
-  for (Service* each = first_.get(); each != nullptr; each = each->next_.get()) each->collect();
+  for (Service* service = first_.get(); service != nullptr; service = service->next_.get())
+    service->collect();
 }
 
 void Services::disown_if_lost(bool has_all) noexcept {
-  for (Service* each = first_.get(); each != nullptr; each = each->next_.get())
-    each->disown_if_lost(has_all);
+  for (Service* service = first_.get(); service != nullptr; service = service->next_.get())
+    service->disown_if_lost(has_all);
 }
 
 Result<> Services::reopen() noexcept {
   Result<> outcome;
-  for (Service* each = first_.get(); each != nullptr; each = each->next_.get()) {
-    auto reopened = each->reopen();
+  for (Service* service = first_.get(); service != nullptr; service = service->next_.get()) {
+    auto reopened = service->reopen();
     if (outcome) outcome = reopened;
   }
   return outcome;
@@ -44,8 +45,8 @@ Result<> Services::reopen() noexcept {
 
 bool Services::drop_owned() noexcept {
   bool any = false;
-  for (Service* each = first_.get(); each != nullptr; each = each->next_.get())
-    any |= each->drop_owned();
+  for (Service* service = first_.get(); service != nullptr; service = service->next_.get())
+    any |= service->drop_owned();
   return any;
 }
 
@@ -58,4 +59,4 @@ void Services::close() noexcept {
   }
 }
 
-}  // namespace tambour::loop
+}  // namespace tambour::detail::loop

@@ -10,12 +10,12 @@
 #include <new>
 #include <utility>
 
-#include <tambour/result.h>
+#include <tambour/base/result.h>
 
 #include "base/clock.h"
 #include "base/failure.h"
 
-namespace tambour::loop {
+namespace tambour::detail::loop {
 
 class Core;
 
@@ -66,8 +66,8 @@ class Services {
   /// Null if no such service is open.
   template <class S>
   [[nodiscard]] S* find() const noexcept {
-    for (Service* each = first_.get(); each != nullptr; each = each->next_.get()) {
-      if (each->key_ == &key<S>) return static_cast<S*>(each);
+    for (Service* service = first_.get(); service != nullptr; service = service->next_.get()) {
+      if (service->key_ == &key<S>) return static_cast<S*>(service);
     }
     return nullptr;
   }
@@ -103,4 +103,4 @@ class Services {
   std::unique_ptr<Service> first_;
 };
 
-}  // namespace tambour::loop
+}  // namespace tambour::detail::loop

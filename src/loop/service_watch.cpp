@@ -9,7 +9,7 @@
 #include "base/failure.h"
 #include "loop/core.h"
 
-namespace tambour::loop {
+namespace tambour::detail::loop {
 
 ServiceWatch::ServiceWatch(Core& core, Callback<void()> readable) noexcept
     : detail::Operation(detail::OperationKind::poll, &run),
@@ -52,4 +52,4 @@ bool can_watch(Core& core, int descriptor) noexcept {
   return core.backend().traits().kind != BackendKind::select || descriptor < FD_SETSIZE;
 }
 
-}  // namespace tambour::loop
+}  // namespace tambour::detail::loop

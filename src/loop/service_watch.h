@@ -1,11 +1,11 @@
 // A descriptor that the loop itself watches on behalf of handles that share it.
 #pragma once
 
-#include <tambour/callback.h>
+#include <tambour/base/callback.h>
+#include <tambour/base/result.h>
 #include <tambour/detail/operation.h>
-#include <tambour/result.h>
 
-namespace tambour::loop {
+namespace tambour::detail::loop {
 
 class Core;
 
@@ -38,4 +38,4 @@ class ServiceWatch final : public detail::Operation {
 /// FD_SETSIZE.
 bool can_watch(Core& core, int descriptor) noexcept;
 
-}  // namespace tambour::loop
+}  // namespace tambour::detail::loop

@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 
-namespace tambour::loop {
+namespace tambour::detail::loop {
 
 class Spin {
  public:
@@ -37,4 +37,4 @@ class Spin {
   std::int64_t usual_wait_ns_;
 };
 
-}  // namespace tambour::loop
+}  // namespace tambour::detail::loop

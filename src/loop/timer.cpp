@@ -1,10 +1,10 @@
 // Timer: the handle. The wheel is in base/timing_wheel.h.
-#include <tambour/timer.h>
+#include <tambour/loop/timer.h>
 
 #include <algorithm>
 #include <utility>
 
-#include <tambour/event_loop.h>
+#include <tambour/loop/event_loop.h>
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -17,20 +17,22 @@ namespace {
 void check_function(const Timer::Function& function, std::source_location created_at) noexcept {
   if (function) [[likely]]
     return;
-  base::fail_check("Timer (created in %s:%u) got an empty function; give it one to invoke",
-                   created_at.file_name(), unsigned(created_at.line()));
+  detail::base::fail_check("Timer (created in %s:%u) got an empty function; give it one to invoke",
+                           created_at.file_name(), unsigned(created_at.line()));
 }
 
 }  // namespace
 
 Timer::Timer(EventLoop& loop, Function function, std::source_location created_at)
-    : TimerNode(&run, created_at), LoopCallback(loop::core_of(loop), std::move(function)) {
+    : TimerNode(&run, created_at), LoopCallback(detail::loop::core_of(loop), std::move(function)) {
   core_->check_thread_of(created_at);
   check_function(function_, created_at);
 }
 
 Timer::Timer(Timer&& other) noexcept = default;
-Timer& Timer::operator=(Timer&& other) noexcept { return loop::replace_handle(*this, other); }
+Timer& Timer::operator=(Timer&& other) noexcept {
+  return detail::loop::replace_handle(*this, other);
+}
 
 Timer::~Timer() { stop(); }
 
@@ -41,7 +43,7 @@ void Timer::arm(std::int64_t deadline_ns) noexcept {
 }
 
 void Timer::arm_after(std::int64_t from_ns, std::int64_t delay_ns) noexcept {
-  arm(base::saturating_add(from_ns, std::max(delay_ns, std::int64_t{0})));
+  arm(detail::base::saturating_add(from_ns, std::max(delay_ns, std::int64_t{0})));
 }
 
 void Timer::start(Duration delay) noexcept { start(delay, Duration::zero()); }

@@ -6,7 +6,7 @@
 
 #include "base/probe.h"
 
-namespace tambour::loop {
+namespace tambour::detail::loop {
 
 void Timers::expire(std::int64_t now_ns, ReadyQueue& ready) noexcept {
   constexpr std::size_t ahead = 8;
@@ -37,4 +37,4 @@ void Timers::abandon() noexcept {
   });
 }
 
-}  // namespace tambour::loop
+}  // namespace tambour::detail::loop

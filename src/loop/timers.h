@@ -4,13 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <tambour/timer.h>
+#include <tambour/loop/timer.h>
 
 #include "base/mutant.h"
 #include "base/ready_queue.h"
 #include "base/timing_wheel.h"
 
-namespace tambour::loop {
+namespace tambour::detail::loop {
 
 using base::ReadyQueue;
 
@@ -50,4 +50,4 @@ class Timers {
   base::TimingWheel wheel_;
 };
 
-}  // namespace tambour::loop
+}  // namespace tambour::detail::loop

@@ -6,7 +6,7 @@
 
 #include "loop/core.h"
 
-namespace tambour::loop {
+namespace tambour::detail::loop {
 
 /// The turn of one connection whose peer may send many messages ahead, each of which costs the time
 /// of a handler. The first message of an iteration is always handled.
@@ -31,4 +31,4 @@ class Turn {
   unsigned messages_ = 0;  ///< In this iteration.
 };
 
-}  // namespace tambour::loop
+}  // namespace tambour::detail::loop

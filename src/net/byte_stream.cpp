@@ -1,5 +1,5 @@
 // ByteStream, and the implementation over a socket.
-#include <tambour/byte_stream.h>
+#include <tambour/net/byte_stream.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,7 +12,7 @@ namespace {
 
 template <class T>
 Task<Result<T>> fail(int error) {
-  co_return base::failure(error);
+  co_return detail::base::failure(error);
 }
 
 /// Nothing uses the object after a wait of the stream: it may have been destroyed.
@@ -38,7 +38,7 @@ class SocketBytes final : public ByteStreamImplementation {
     stream_.close();
   }
 
-  const TlsSession* tls() const noexcept override { return stream_.tls(); }
+  const tls::Session* tls() const noexcept override { return stream_.tls(); }
   Result<Endpoint> local_endpoint() const override { return stream_.local_endpoint(); }
   Result<Endpoint> peer_endpoint() const override { return stream_.peer_endpoint(); }
   Result<SocketStream> release_socket(Buffer& received) override {
@@ -66,11 +66,13 @@ Task<Result<>> ByteStreamImplementation::write(std::span<const std::byte> from) 
 }
 
 Result<Endpoint> ByteStreamImplementation::local_endpoint() const {
-  return base::failure(ENOTSOCK);
+  return detail::base::failure(ENOTSOCK);
 }
-Result<Endpoint> ByteStreamImplementation::peer_endpoint() const { return base::failure(ENOTSOCK); }
+Result<Endpoint> ByteStreamImplementation::peer_endpoint() const {
+  return detail::base::failure(ENOTSOCK);
+}
 Result<SocketStream> ByteStreamImplementation::release_socket(Buffer& /*received*/) {
-  return base::failure(ENOTSOCK);
+  return detail::base::failure(ENOTSOCK);
 }
 
 ByteStream::ByteStream(SocketStream stream, Buffer received)
@@ -97,17 +99,17 @@ Task<Result<>> ByteStream::shutdown_write() {
 }
 
 Result<Endpoint> ByteStream::local_endpoint() const {
-  if (!is_open()) return base::failure(EBADF);
+  if (!is_open()) return detail::base::failure(EBADF);
   return implementation_->local_endpoint();
 }
 
 Result<Endpoint> ByteStream::peer_endpoint() const {
-  if (!is_open()) return base::failure(EBADF);
+  if (!is_open()) return detail::base::failure(EBADF);
   return implementation_->peer_endpoint();
 }
 
 Result<SocketStream> ByteStream::release_socket(Buffer& received) {
-  if (!is_open()) return base::failure(EBADF);
+  if (!is_open()) return detail::base::failure(EBADF);
   return implementation_->release_socket(received);
 }
 

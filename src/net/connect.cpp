@@ -9,7 +9,7 @@
 #include <utility>
 
 #include <tambour/detail/first_call.h>
-#include <tambour/event_loop.h>
+#include <tambour/loop/event_loop.h>
 
 #include "backend/system.h"
 #include "base/failure.h"
@@ -17,7 +17,7 @@
 #include "loop/core.h"
 #include "net/socket_calls.h"
 
-namespace tambour::net {
+namespace tambour::detail::net {
 namespace {
 
 class Connect final : public IoWait {
@@ -74,8 +74,7 @@ Result<> bind_to(Socket& socket, const Endpoint& local, backend::System& system)
     static_cast<void>(has_port ? socket.set_option(SOL_SOCKET, SO_REUSEADDR, 1)
                                : socket.set_option(IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1));
   }
-  if (system.bind(socket.descriptor(), local.data(), local.size()) != 0)
-    return base::failure(errno);
+  if (system.bind(socket.fd(), local.data(), local.size()) != 0) return base::failure(errno);
   return {};
 }
 
@@ -105,9 +104,9 @@ Task<Result<SocketStream>> connect_stream(Endpoint to, std::optional<Endpoint> l
     if (const Error error = co_await Connect(*socket, to)) co_return std::unexpected(error);
     if (!is_connected_to_itself(*socket, to)) co_return SocketStream(std::move(*socket));
     // Closing with a reset avoids TIME_WAIT, which would occupy the port.
-    reset_on_close(loop::core_of(*context.loop).backend().system(), socket->descriptor());
+    reset_on_close(loop::core_of(*context.loop).backend().system(), socket->fd());
   }
   co_return base::failure(ECONNREFUSED);
 }
 
-}  // namespace tambour::net
+}  // namespace tambour::detail::net

@@ -3,13 +3,13 @@
 
 #include <optional>
 
-#include <tambour/endpoint.h>
-#include <tambour/result.h>
-#include <tambour/socket.h>
-#include <tambour/socket_stream.h>
-#include <tambour/task.h>
+#include <tambour/base/result.h>
+#include <tambour/net/endpoint.h>
+#include <tambour/net/socket.h>
+#include <tambour/net/socket_stream.h>
+#include <tambour/task/task.h>
 
-namespace tambour::net {
+namespace tambour::detail::net {
 
 /// Returns whether a TCP socket that was connected to `to` is connected to itself. If no server
 /// listens on a local port within the range of ephemeral ports, connect(2) may choose that port as
@@ -22,4 +22,4 @@ bool is_connected_to_itself(const Socket& socket, const Endpoint& to) noexcept;
 /// ECONNREFUSED.
 Task<Result<SocketStream>> connect_stream(Endpoint to, std::optional<Endpoint> local = {});
 
-}  // namespace tambour::net
+}  // namespace tambour::detail::net

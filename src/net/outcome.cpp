@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "base/failure.h"
 
-namespace tambour::net {
+namespace tambour::detail::net {
 namespace {
 
 using Category = std::atomic<const std::error_category*>;
@@ -36,4 +36,4 @@ Error error_of(std::int32_t outcome) noexcept {
   return {number % error_range, *categories[index].load()};
 }
 
-}  // namespace tambour::net
+}  // namespace tambour::detail::net

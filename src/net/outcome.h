@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <system_error>
 
-#include <tambour/result.h>
+#include <tambour/base/result.h>
 
-namespace tambour::net {
+namespace tambour::detail::net {
 
 /// Linux has no errno value above 4095, and no category has an error above it.
 inline constexpr std::int32_t error_range = 4096;
@@ -26,4 +26,4 @@ inline constexpr std::int32_t error_range = 4096;
   return {};
 }
 
-}  // namespace tambour::net
+}  // namespace tambour::detail::net

@@ -1,5 +1,5 @@
 // PipeStream: pipes and terminals, opened or adopted.
-#include <tambour/pipe.h>
+#include <tambour/net/pipe.h>
 
 #include <fcntl.h>
 #include <sys/ioctl.h>
@@ -11,7 +11,7 @@
 #include <cstdio>
 #include <utility>
 
-#include <tambour/unique_fd.h>
+#include <tambour/base/unique_fd.h>
 
 #include "backend/system.h"
 #include "base/failure.h"
@@ -45,14 +45,14 @@ bool reopen_non_blocking(int fd, int flags) noexcept {
 }
 
 /// Returns how a stream must use `fd` from now on.
-io::TransportKind set_non_blocking(EventLoop& loop, int fd) noexcept {
-  using enum io::TransportKind;
+detail::io::TransportKind set_non_blocking(EventLoop& loop, int fd) noexcept {
+  using enum detail::io::TransportKind;
   // The descriptors of a simulated host never block.
-  if (&loop::core_of(loop).backend().system() != &backend::kernel()) return file;
+  if (&detail::loop::core_of(loop).backend().system() != &detail::backend::kernel()) return file;
   const int flags = ::fcntl(fd, F_GETFL);
   if (flags < 0) return file;
   if ((flags & O_NONBLOCK) == 0 && reopen_non_blocking(fd, flags)) return file;
-  return io::share_nonblocking(fd) ? shared_file : file;
+  return detail::io::share_nonblocking(fd) ? shared_file : file;
 }
 
 }  // namespace
@@ -62,8 +62,8 @@ PipeStream::PipeStream(EventLoop& loop, int fd) noexcept
 
 Result<PipeStream::Ends> PipeStream::open(EventLoop& loop) noexcept {
   std::array<int, 2> fds{};
-  backend::System& system = loop::core_of(loop).backend().system();
-  if (system.pipe2(fds.data(), O_NONBLOCK | O_CLOEXEC) != 0) return base::failure(errno);
+  detail::backend::System& system = detail::loop::core_of(loop).backend().system();
+  if (system.pipe2(fds.data(), O_NONBLOCK | O_CLOEXEC) != 0) return detail::base::failure(errno);
   return Ends{.reader = PipeStream(loop, fds[0]), .writer = PipeStream(loop, fds[1])};
 }
 

@@ -1,5 +1,5 @@
 // resolve(): getaddrinfo(3) on a worker thread, or the hosts of a simulation.
-#include <tambour/resolver.h>
+#include <tambour/net/resolver.h>
 
 #include <netdb.h>
 #include <sys/socket.h>
@@ -7,8 +7,8 @@
 #include <cerrno>
 #include <utility>
 
-#include <tambour/event_loop.h>
-#include <tambour/worker_pool.h>
+#include <tambour/loop/event_loop.h>
+#include <tambour/threads/worker_pool.h>
 
 #include "backend/system.h"
 #include "loop/core.h"
@@ -38,7 +38,8 @@ int family_of(AddressFamily family) noexcept {
 using Answer = Result<std::vector<Endpoint>>;
 
 /// Runs on a worker thread and uses only its arguments.
-Answer look_up(backend::System& system, const std::string& host, std::uint16_t port, int family) {
+Answer look_up(detail::backend::System& system, const std::string& host, std::uint16_t port,
+               int family) {
   std::vector<sockaddr_storage> found;
   if (const int value = system.look_up(host.c_str(), family, found))
     return std::unexpected(resolver_error(value));
@@ -65,7 +66,7 @@ class SystemResolver final : public Resolver {
       co_return std::vector<Endpoint>{*literal};
     }
     const TaskContext& context = co_await this_task;
-    backend::System& system = loop::core_of(*context.loop).backend().system();
+    detail::backend::System& system = detail::loop::core_of(*context.loop).backend().system();
     // A named variable: GCC 12 destroys the captures of a temporary twice.
     auto question = [&system, host = std::move(host), port, wanted] {
       return look_up(system, host, port, wanted);
@@ -86,13 +87,13 @@ Error resolver_error(int value) noexcept {
   return {value, resolver_category()};
 }
 
-Task<Result<std::vector<ServiceEndpoint>>> Resolver::find_srv(std::string /*service*/) {
-  co_return std::vector<ServiceEndpoint>();
+Task<Result<std::vector<ServiceTarget>>> Resolver::find_srv(std::string /*service*/) {
+  co_return std::vector<ServiceTarget>();
 }
 
-Task<Result<std::vector<ServiceEndpoint>>> Resolver::find_https(std::string /*host*/,
-                                                                std::uint16_t /*port*/) {
-  co_return std::vector<ServiceEndpoint>();
+Task<Result<std::vector<ServiceTarget>>> Resolver::find_https(std::string /*host*/,
+                                                              std::uint16_t /*port*/) {
+  co_return std::vector<ServiceTarget>();
 }
 
 Task<Result<>> Resolver::resolve_each(std::string host, std::uint16_t port, AddressFamily family,

@@ -1,5 +1,5 @@
 // Opens sockets and sets their options before they are bound or connected.
-#include <tambour/socket.h>
+#include <tambour/net/socket.h>
 
 #include <sys/socket.h>
 
@@ -15,25 +15,25 @@ namespace tambour {
 Socket::Socket(EventLoop& loop, int fd) noexcept : IoHandle(loop, fd) {}
 
 Result<Socket> Socket::open(EventLoop& loop, int family, int type, int protocol) noexcept {
-  backend::System& system = loop::core_of(loop).backend().system();
+  detail::backend::System& system = detail::loop::core_of(loop).backend().system();
   const int fd = system.socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol);
-  if (fd < 0) return base::failure(errno);
+  if (fd < 0) return detail::base::failure(errno);
   return Socket(loop, fd);
 }
 
 Result<Endpoint> Socket::local_endpoint() const noexcept {
-  if (!is_open()) return base::failure(EBADF);
-  return net::local_endpoint(system(), descriptor());
+  if (!is_open()) return detail::base::failure(EBADF);
+  return detail::net::local_endpoint(system(), fd());
 }
 
 Result<Endpoint> Socket::peer_endpoint() const noexcept {
-  if (!is_open()) return base::failure(EBADF);
-  return net::peer_endpoint(system(), descriptor());
+  if (!is_open()) return detail::base::failure(EBADF);
+  return detail::net::peer_endpoint(system(), fd());
 }
 
 Result<> Socket::set_option(int level, int option, int value) noexcept {
-  if (!is_open()) return base::failure(EBADF);
-  return net::set_option(system(), descriptor(), level, option, value);
+  if (!is_open()) return detail::base::failure(EBADF);
+  return detail::net::set_option(system(), fd(), level, option, value);
 }
 
 }  // namespace tambour

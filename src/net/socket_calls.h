@@ -5,13 +5,13 @@
 
 #include <cerrno>
 
-#include <tambour/endpoint.h>
-#include <tambour/result.h>
+#include <tambour/base/result.h>
+#include <tambour/net/endpoint.h>
 
 #include "backend/system.h"
 #include "base/failure.h"
 
-namespace tambour::net {
+namespace tambour::detail::net {
 
 using SocketName = int (backend::System::*)(int, sockaddr*, socklen_t*) noexcept;
 
@@ -47,4 +47,4 @@ inline void reset_on_close(backend::System& system, int fd) noexcept {
   static_cast<void>(system.setsockopt(fd, SOL_SOCKET, SO_LINGER, &no_linger, sizeof(no_linger)));
 }
 
-}  // namespace tambour::net
+}  // namespace tambour::detail::net

@@ -1,5 +1,5 @@
 // SocketStream: endpoints, options and the state that all stream sockets have.
-#include <tambour/socket_stream.h>
+#include <tambour/net/socket_stream.h>
 
 #include <cerrno>
 #include <utility>
@@ -11,35 +11,35 @@
 namespace tambour {
 
 SocketStream::SocketStream(EventLoop& loop, int fd) noexcept
-    : Stream(loop, fd, io::TransportKind::socket) {}
+    : Stream(loop, fd, detail::io::TransportKind::socket) {}
 
 SocketStream::SocketStream(Socket&& socket) noexcept
-    : Stream(std::move(socket), io::TransportKind::socket) {
+    : Stream(std::move(socket), detail::io::TransportKind::socket) {
   // They are not operations of a stream.
   stop_waiting(false);
   stop_waiting(true);
 }
 
 Result<Endpoint> SocketStream::local_endpoint() const noexcept {
-  if (!is_open()) return base::failure(EBADF);
-  return net::local_endpoint(system(), descriptor());
+  if (!is_open()) return detail::base::failure(EBADF);
+  return detail::net::local_endpoint(system(), fd());
 }
 
 Result<Endpoint> SocketStream::peer_endpoint() const noexcept {
-  if (!is_open()) return base::failure(EBADF);
+  if (!is_open()) return detail::base::failure(EBADF);
   if (proxy_header_ != nullptr && proxy_header_->source) return *proxy_header_->source;
-  return net::peer_endpoint(system(), descriptor());
+  return detail::net::peer_endpoint(system(), fd());
 }
 
 void SocketStream::reset() noexcept {
   if (!is_open()) return;
-  net::reset_on_close(system(), descriptor());
+  detail::net::reset_on_close(system(), fd());
   close();
 }
 
 Result<> SocketStream::set_option(int level, int option, int value) noexcept {
-  if (!is_open()) return base::failure(EBADF);
-  return net::set_option(system(), descriptor(), level, option, value);
+  if (!is_open()) return detail::base::failure(EBADF);
+  return detail::net::set_option(system(), fd(), level, option, value);
 }
 
 }  // namespace tambour

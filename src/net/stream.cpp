@@ -1,12 +1,12 @@
 // Stream: reading, writing, sending files and shutting down, as awaitables over the transport.
-#include <tambour/stream.h>
+#include <tambour/net/stream.h>
 
 #include <cerrno>
 #include <cstdint>
 #include <utility>
 
-#include <tambour/file.h>
-#include <tambour/stream_error.h>
+#include <tambour/file/file.h>
+#include <tambour/net/stream_error.h>
 
 #include "io/transport.h"
 #include "loop/core.h"
@@ -17,7 +17,7 @@ namespace tambour {
 namespace {
 
 Result<std::size_t> size_or_error(std::int32_t outcome) noexcept {
-  if (outcome < 0) return std::unexpected(net::error_of(outcome));
+  if (outcome < 0) return std::unexpected(detail::net::error_of(outcome));
   return static_cast<std::size_t>(outcome);
 }
 
@@ -34,11 +34,11 @@ Stream& Stream::operator=(Stream&& other) noexcept {
   return *this;
 }
 
-inline io::Transport Stream::transport() const noexcept {
-  return {system(), descriptor(), kind_, filter_.get()};
+inline detail::io::Transport Stream::transport() const noexcept {
+  return {system(), fd(), kind_, filter_.get()};
 }
 
-bool net::StreamInput::has_arrived(Stream& stream, Buffer& decrypted) noexcept {
+bool detail::net::StreamInput::has_arrived(Stream& stream, Buffer& decrypted) noexcept {
   return stream.transport().has_input(decrypted);
 }
 
@@ -58,16 +58,16 @@ int Stream::release() noexcept {
 void Stream::drop_filter() noexcept {
   if (filter_ == nullptr) return;
   filter_.reset();
-  kind_ = io::TransportKind::socket;
+  kind_ = detail::io::TransportKind::socket;
 }
 
-bool Stream::Read::step(loop::Core& /*core*/) noexcept {
+bool Stream::Read::step(detail::loop::Core& /*core*/) noexcept {
   return finish(of(handle()).transport().read(into_));
 }
 
 Result<std::size_t> Stream::Read::await_resume() const noexcept { return size_or_error(outcome); }
 
-bool Stream::ReadBuffer::step(loop::Core& /*core*/) noexcept {
+bool Stream::ReadBuffer::step(detail::loop::Core& /*core*/) noexcept {
   Stream& stream = of(handle());
   std::uint32_t read_size = stream.read_size_;
   const bool finished = finish(stream.transport().read(into_, read_size, bytes_max_));
@@ -79,7 +79,7 @@ Result<std::size_t> Stream::ReadBuffer::await_resume() const noexcept {
   return size_or_error(outcome);
 }
 
-bool Stream::Write::step(loop::Core& core) noexcept {
+bool Stream::Write::step(detail::loop::Core& core) noexcept {
   do {
     if (!finish(of(handle()).transport().write(from_))) return false;
     if (outcome < 0) return true;
@@ -88,9 +88,9 @@ bool Stream::Write::step(loop::Core& core) noexcept {
   return from_.empty() && finish(of(handle()).transport().flush());
 }
 
-Result<> Stream::Write::await_resume() const noexcept { return net::result_of(outcome); }
+Result<> Stream::Write::await_resume() const noexcept { return detail::net::result_of(outcome); }
 
-bool Stream::WriteBuffer::step(loop::Core& core) noexcept {
+bool Stream::WriteBuffer::step(detail::loop::Core& core) noexcept {
   do {
     if (!finish(of(handle()).transport().write(from_))) return false;
     if (outcome < 0) return true;
@@ -98,12 +98,13 @@ bool Stream::WriteBuffer::step(loop::Core& core) noexcept {
   return from_.empty() && finish(of(handle()).transport().flush());
 }
 
-Result<> Stream::WriteBuffer::await_resume() const noexcept { return net::result_of(outcome); }
+Result<> Stream::WriteBuffer::await_resume() const noexcept {
+  return detail::net::result_of(outcome);
+}
 
-bool Stream::SendFile::step(loop::Core& core) noexcept {
+bool Stream::SendFile::step(detail::loop::Core& core) noexcept {
   while (size_ > 0) {
-    if (!finish(of(handle()).transport().send_file(file_.descriptor(), offset_, size_)))
-      return false;
+    if (!finish(of(handle()).transport().send_file(file_.fd(), offset_, size_))) return false;
     if (outcome == 0) outcome = -ENODATA;
     if (outcome < 0) return true;
     offset_ += static_cast<std::uint64_t>(outcome);
@@ -116,13 +117,15 @@ bool Stream::SendFile::step(loop::Core& core) noexcept {
 /// sendfile(2) never fails with ENODATA.
 Result<> Stream::SendFile::await_resume() const noexcept {
   if (outcome == -ENODATA) return std::unexpected(StreamError::truncated);
-  return net::result_of(outcome);
+  return detail::net::result_of(outcome);
 }
 
-bool Stream::ShutdownWrite::step(loop::Core& /*core*/) noexcept {
+bool Stream::ShutdownWrite::step(detail::loop::Core& /*core*/) noexcept {
   return finish(of(handle()).transport().shutdown_write());
 }
 
-Result<> Stream::ShutdownWrite::await_resume() const noexcept { return net::result_of(outcome); }
+Result<> Stream::ShutdownWrite::await_resume() const noexcept {
+  return detail::net::result_of(outcome);
+}
 
 }  // namespace tambour

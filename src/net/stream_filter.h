@@ -5,9 +5,9 @@
 #include <utility>
 
 #include <tambour/detail/transport_filter.h>
-#include <tambour/stream.h>
+#include <tambour/net/stream.h>
 
-namespace tambour::net {
+namespace tambour::detail::net {
 
 struct StreamFilter {
   [[nodiscard]] static io::TransportKind kind(const Stream& stream) noexcept {
@@ -32,4 +32,4 @@ struct StreamFilter {
   }
 };
 
-}  // namespace tambour::net
+}  // namespace tambour::detail::net

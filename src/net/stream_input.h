@@ -1,10 +1,10 @@
 // Whether a stream that waits for nothing has received something.
 #pragma once
 
-#include <tambour/buffer.h>
-#include <tambour/stream.h>
+#include <tambour/bytes/buffer.h>
+#include <tambour/net/stream.h>
 
-namespace tambour::net {
+namespace tambour::detail::net {
 
 struct StreamInput {
   /// True if a read of the stream, which must be a socket, would not wait: bytes, the end of the
@@ -13,4 +13,4 @@ struct StreamInput {
   [[nodiscard]] static bool has_arrived(Stream& stream, Buffer& decrypted) noexcept;
 };
 
-}  // namespace tambour::net
+}  // namespace tambour::detail::net

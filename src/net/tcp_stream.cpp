@@ -1,5 +1,5 @@
 // TcpStream: connecting, and the options of TCP.
-#include <tambour/tcp_stream.h>
+#include <tambour/net/tcp_stream.h>
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -27,7 +27,8 @@ int rounded_up(Duration time) noexcept {
 
 }  // namespace
 
-Result<> net::set_tcp_options(backend::System& system, int fd, const TcpOptions& options) noexcept {
+Result<> detail::net::set_tcp_options(detail::backend::System& system, int fd,
+                                      const TcpOptions& options) noexcept {
   using std::chrono::milliseconds;
   using std::chrono::seconds;
   const auto set = [&](int option, int value) {
@@ -51,8 +52,8 @@ Result<> net::set_tcp_options(backend::System& system, int fd, const TcpOptions&
 }
 
 Result<> TcpStream::set_tcp_options(const TcpOptions& options) noexcept {
-  if (!is_open()) return base::failure(EBADF);
-  return net::set_tcp_options(system(), descriptor(), options);
+  if (!is_open()) return detail::base::failure(EBADF);
+  return detail::net::set_tcp_options(system(), fd(), options);
 }
 
 Result<> TcpStream::set_no_delay(bool no_delay) noexcept {
@@ -60,8 +61,8 @@ Result<> TcpStream::set_no_delay(bool no_delay) noexcept {
 }
 
 Task<Result<TcpStream>> TcpStream::connect(Endpoint to) {
-  if (!supports(to)) co_return base::failure(EAFNOSUPPORT);
-  auto connected = co_await net::connect_stream(to);
+  if (!supports(to)) co_return detail::base::failure(EAFNOSUPPORT);
+  auto connected = co_await detail::net::connect_stream(to);
   if (!connected) co_return std::unexpected(connected.error());
   TcpStream stream(std::move(*connected));
   static_cast<void>(stream.set_no_delay(true));

@@ -1,5 +1,5 @@
 // UnixStream: connecting, credentials of the peer, and passing descriptors.
-#include <tambour/unix_stream.h>
+#include <tambour/net/unix_stream.h>
 
 #include <sys/socket.h>
 
@@ -13,7 +13,7 @@
 #include <utility>
 
 #include <tambour/detail/first_call.h>
-#include <tambour/event_loop.h>
+#include <tambour/loop/event_loop.h>
 
 #include "backend/system.h"
 #include "base/failure.h"
@@ -31,7 +31,7 @@ constexpr int scm_pidfd = 4;
 constexpr std::size_t descriptors_bytes = UnixStream::descriptors_max * sizeof(int);
 
 /// Sends bytes, the first of them together with file descriptors; or receives one message.
-class Message final : public IoWait {
+class Message final : public detail::IoWait {
  public:
   Message(UnixStream& stream, std::span<const std::byte> bytes, std::span<const int> descriptors)
       : Message(stream, Events::write,
@@ -59,7 +59,9 @@ class Message final : public IoWait {
 
   [[nodiscard]] std::int32_t await_resume() const noexcept { return outcome; }
 
-  [[nodiscard]] bool truncated() const noexcept { return (message_.msg_flags & MSG_CTRUNC) != 0; }
+  [[nodiscard]] bool is_truncated() const noexcept {
+    return (message_.msg_flags & MSG_CTRUNC) != 0;
+  }
 
   /// Returns the received descriptors. Throws std::bad_alloc after closing them.
   [[nodiscard]] std::vector<UniqueFd> take_descriptors() {
@@ -85,9 +87,9 @@ class Message final : public IoWait {
 
  private:
   Message(UnixStream& stream, Events readiness, std::byte* bytes, std::size_t count) noexcept
-      : IoWait(stream, readiness,
-               readiness == Events::write ? detail::FirstCall::within_budget
-                                          : detail::FirstCall::when_ready),
+      : detail::IoWait(stream, readiness,
+                       readiness == Events::write ? detail::FirstCall::within_budget
+                                                  : detail::FirstCall::when_ready),
         piece_{.iov_base = bytes, .iov_len = count} {
     message_.msg_iov = &piece_;
     message_.msg_iovlen = 1;
@@ -95,21 +97,22 @@ class Message final : public IoWait {
     message_.msg_controllen = control_.size();
   }
 
-  [[nodiscard]] bool step(loop::Core& core) noexcept override {
+  [[nodiscard]] bool step(detail::loop::Core& core) noexcept override {
     return readiness() == Events::write ? send(core) : receive(core.backend().system());
   }
 
-  [[nodiscard]] bool receive(backend::System& system) noexcept {
+  [[nodiscard]] bool receive(detail::backend::System& system) noexcept {
     constexpr int flags = MSG_DONTWAIT | MSG_CMSG_CLOEXEC;
-    return finish(io::retry([&] { return system.recvmsg(fd(), &message_, flags); }));
+    return finish(detail::io::retry([&] { return system.recvmsg(fd(), &message_, flags); }));
   }
 
   /// The stream may be moved between two calls, so nothing here refers to it.
-  [[nodiscard]] bool send(loop::Core& core) noexcept {
-    backend::System& system = core.backend().system();
+  [[nodiscard]] bool send(detail::loop::Core& core) noexcept {
+    detail::backend::System& system = core.backend().system();
     constexpr int flags = MSG_DONTWAIT | MSG_NOSIGNAL;
     do {
-      if (!finish(io::retry([&] { return system.sendmsg(fd(), &message_, flags); }))) return false;
+      if (!finish(detail::io::retry([&] { return system.sendmsg(fd(), &message_, flags); })))
+        return false;
       if (outcome < 0) return true;
       // The kernel has accepted the descriptors with the first byte.
       message_.msg_control = nullptr;
@@ -128,46 +131,46 @@ class Message final : public IoWait {
 }  // namespace
 
 Task<Result<UnixStream>> UnixStream::connect(Endpoint to) {
-  if (!supports(to)) co_return base::failure(EAFNOSUPPORT);
-  auto stream = co_await net::connect_stream(to);
+  if (!supports(to)) co_return detail::base::failure(EAFNOSUPPORT);
+  auto stream = co_await detail::net::connect_stream(to);
   if (!stream) co_return std::unexpected(stream.error());
   co_return UnixStream(std::move(*stream));
 }
 
 Result<std::pair<UnixStream, UnixStream>> UnixStream::pair(EventLoop& loop) noexcept {
   std::array<int, 2> ends{};
-  auto& system = loop::core_of(loop).backend().system();
+  auto& system = detail::loop::core_of(loop).backend().system();
   constexpr int type = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
-  if (system.socketpair(AF_UNIX, type, 0, ends.data()) != 0) return base::failure(errno);
+  if (system.socketpair(AF_UNIX, type, 0, ends.data()) != 0) return detail::base::failure(errno);
   return std::pair(UnixStream(loop, ends[0]), UnixStream(loop, ends[1]));
 }
 
 Result<PeerCredentials> UnixStream::peer_credentials() const noexcept {
-  if (!is_open()) return base::failure(EBADF);
+  if (!is_open()) return detail::base::failure(EBADF);
   ucred peer{};
   socklen_t size = sizeof(peer);
-  if (system().getsockopt(descriptor(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
-    return base::failure(errno);
+  if (system().getsockopt(fd(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
+    return detail::base::failure(errno);
   return PeerCredentials{.process = peer.pid, .user = peer.uid, .group = peer.gid};
 }
 
 Task<Result<>> UnixStream::send(std::span<const std::byte> bytes,
                                 std::span<const int> descriptors) {
   if ((bytes.empty() && !descriptors.empty()) || descriptors.size() > descriptors_max)
-    co_return base::failure(EINVAL);
-  if (tls() != nullptr) co_return base::failure(EOPNOTSUPP);
-  co_return base::result_of(co_await Message(*this, bytes, descriptors));
+    co_return detail::base::failure(EINVAL);
+  if (tls() != nullptr) co_return detail::base::failure(EOPNOTSUPP);
+  co_return detail::base::result_of(co_await Message(*this, bytes, descriptors));
 }
 
 Task<Result<UnixStream::Received>> UnixStream::receive(std::span<std::byte> into,
                                                        std::size_t limit) {
-  if (tls() != nullptr) co_return base::failure(EOPNOTSUPP);
+  if (tls() != nullptr) co_return detail::base::failure(EOPNOTSUPP);
   Message message(*this, into, limit);
   const std::int32_t got = co_await message;
-  if (got < 0) co_return base::failure(got);
+  if (got < 0) co_return detail::base::failure(got);
   co_return Received{.size = static_cast<std::size_t>(got),
                      .descriptors = message.take_descriptors(),
-                     .truncated = message.truncated()};
+                     .truncated = message.is_truncated()};
 }
 
 }  // namespace tambour

@@ -1,5 +1,5 @@
 // Process: the public handle, which shares its ProcessState with the loop.
-#include <tambour/process.h>
+#include <tambour/process/process.h>
 
 #include <unistd.h>
 
@@ -12,22 +12,23 @@
 namespace tambour {
 namespace {
 
-process::ProcessState& existing(process::ProcessState* state) noexcept {
-  base::check(state != nullptr,
-              "a Process that was moved from, released or default-constructed was used; ask pid()");
+detail::process::ProcessState& existing(detail::process::ProcessState* state) noexcept {
+  detail::base::check(
+      state != nullptr,
+      "a Process that was moved from, released or default-constructed was used; ask pid()");
   return *state;
 }
 
 /// Like existing(), for functions that change the state.
-process::ProcessState& changing(
-    process::ProcessState* state,
+detail::process::ProcessState& changing(
+    detail::process::ProcessState* state,
     std::source_location function = std::source_location::current()) noexcept {
   existing(state).check_thread(function);
   return *state;
 }
 
 /// Called when a Process gives up its state.
-void abandon(process::ProcessState* state,
+void abandon(detail::process::ProcessState* state,
              std::source_location function = std::source_location::current()) noexcept {
   if (state == nullptr) return;
   state->check_thread(function);
@@ -45,7 +46,7 @@ std::vector<std::string> current_environment() {
 
 Result<Process> Process::spawn(EventLoop& loop, const ProcessOptions& options,
                                std::source_location created_at) {
-  auto state = process::ProcessState::spawn(loop, options, created_at);
+  auto state = detail::process::ProcessState::spawn(loop, options, created_at);
   if (!state) return std::unexpected(state.error());
   return Process(*state);
 }
@@ -64,13 +65,15 @@ Process::~Process() { abandon(state_); }
 
 pid_t Process::pid() const noexcept { return state_ == nullptr ? 0 : state_->pid(); }
 
-bool Process::running() const noexcept { return state_ != nullptr && !state_->status(); }
+bool Process::is_running() const noexcept { return state_ != nullptr && !state_->status(); }
 
 std::optional<ChildStatus> Process::status() const noexcept {
   return state_ == nullptr ? std::nullopt : state_->status();
 }
 
-bool Process::timed_out() const noexcept { return state_ != nullptr && state_->timed_out(); }
+bool Process::has_timed_out() const noexcept {
+  return state_ != nullptr && state_->has_timed_out();
+}
 
 PipeStream& Process::input() noexcept { return existing(state_).input; }
 PipeStream& Process::output() noexcept { return existing(state_).output; }
@@ -90,7 +93,7 @@ void Process::terminate(Duration grace) noexcept {
 
 pid_t Process::release() noexcept {
   if (state_ == nullptr) return 0;
-  process::ProcessState& released = changing(std::exchange(state_, nullptr));
+  detail::process::ProcessState& released = changing(std::exchange(state_, nullptr));
   return released.release();
 }
 
@@ -110,7 +113,7 @@ void Process::Wait::cancel() noexcept {
 void Process::Wait::run(detail::ReadyNode& ready) {
   auto& self = static_cast<Wait&>(ready);
   self.stop_.reset();
-  Resumption::run(self.awaiting_);
+  detail::Resumption::run(self.awaiting_);
 }
 
 }  // namespace tambour

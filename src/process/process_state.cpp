@@ -16,14 +16,14 @@
 #include <memory>
 #include <utility>
 
-#include <tambour/event_loop.h>
+#include <tambour/loop/event_loop.h>
 
 #include "backend/system.h"
 #include "base/failure.h"
 #include "base/system_call.h"
 #include "events/child_table.h"
 
-namespace tambour::process {
+namespace tambour::detail::process {
 namespace {
 
 bool holds_zero(std::string_view text) noexcept { return text.contains('\0'); }
@@ -82,8 +82,8 @@ struct ProcessState::Preparation {
                      .groups = options.credentials->supplementary_groups};
       launch.credentials = &credentials;
     }
-    if (options.group == ProcessGroup::own) launch.group = base::Launch::Group::own;
-    if (options.group == ProcessGroup::session) launch.group = base::Launch::Group::own_session;
+    if (options.group == ProcessGroup::new_group) launch.group = base::Launch::Group::new_group;
+    if (options.group == ProcessGroup::session) launch.group = base::Launch::Group::new_session;
     launch.keeps_ignored_signals = options.keep_ignored_signals;
   }
 };
@@ -265,7 +265,7 @@ void ProcessState::terminate(Duration grace) noexcept {
   if (status_ && !leads_group_) return;
   const bool at_once = grace <= Duration::zero();
   send_to_all(at_once ? SIGKILL : SIGTERM);
-  if (!child_.started() && !status_) return;
+  if (!child_.is_started() && !status_) return;
   if (core_->closed()) return;
   is_terminating_ = true;
   if (at_once) {
@@ -285,7 +285,7 @@ void ProcessState::deadline_passed() noexcept {
 void ProcessState::ended(const ChildStatus& status) {
   status_ = status;
   // What terminate() has not ended of the group still gets SIGKILL.
-  const bool kills_rest = leads_group_ && is_terminating_ && deadline_.started();
+  const bool kills_rest = leads_group_ && is_terminating_ && deadline_.is_started();
   if (!leads_group_) pidfd_.reset();
   if (kills_rest && !is_abandoned_) {
     core_->drop_reference();
@@ -334,7 +334,7 @@ void ProcessState::abandon() noexcept {
   error_output.close();
   if (!status_ || is_terminating_) terminate(Duration::zero());
   is_abandoned_ = parent_ == ::getpid();
-  if (status_ || !is_abandoned_ || !child_.started()) {
+  if (status_ || !is_abandoned_ || !child_.is_started()) {
     delete this;
     return;
   }
@@ -347,4 +347,4 @@ pid_t ProcessState::release() noexcept {
   return released;
 }
 
-}  // namespace tambour::process
+}  // namespace tambour::detail::process

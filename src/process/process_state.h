@@ -8,15 +8,15 @@
 #include <utility>
 #include <vector>
 
-#include <tambour/process.h>
-#include <tambour/timer.h>
-#include <tambour/unique_fd.h>
+#include <tambour/base/unique_fd.h>
+#include <tambour/loop/timer.h>
+#include <tambour/process/process.h>
 
 #include "base/launch.h"
 #include "events/child_table.h"
 #include "loop/core.h"
 
-namespace tambour::process {
+namespace tambour::detail::process {
 
 class ProcessState final : public detail::LoopOwned {
  public:
@@ -27,7 +27,7 @@ class ProcessState final : public detail::LoopOwned {
 
   [[nodiscard]] pid_t pid() const noexcept { return child_.pid(); }
   [[nodiscard]] const std::optional<ChildStatus>& status() const noexcept { return status_; }
-  [[nodiscard]] bool timed_out() const noexcept { return timed_out_; }
+  [[nodiscard]] bool has_timed_out() const noexcept { return timed_out_; }
 
   Result<> send_signal(int number) noexcept;
   Result<> send_signal_to_group(int number) noexcept;
@@ -97,4 +97,4 @@ class ProcessState final : public detail::LoopOwned {
   std::source_location created_at_;
 };
 
-}  // namespace tambour::process
+}  // namespace tambour::detail::process

@@ -7,10 +7,10 @@
 #include <chrono>
 #include <new>
 
-#include <tambour/move_to.h>
-#include <tambour/proxy_protocol.h>
-#include <tambour/timer.h>
-#include <tambour/when.h>
+#include <tambour/loop/timer.h>
+#include <tambour/net/move_to.h>
+#include <tambour/net/proxy_protocol.h>
+#include <tambour/task/combinators.h>
 
 #include "base/check.h"
 #include "server/acceptor_group.h"
@@ -18,7 +18,7 @@
 #include "task/time_limit.h"
 #include "tls/handshake.h"
 
-namespace tambour::server {
+namespace tambour::detail::server {
 namespace {
 
 /// A full server closes a handshake that is unfinished after this time if another connection waits.
@@ -94,7 +94,7 @@ Result<> Acceptor::add(Result<Listener> listener) {
   if (!listener) return std::unexpected(listener.error());
   listeners_.push_back(std::move(*listener));
   if (group_ == nullptr) reporter_->set_endpoint(listeners_.back().endpoint());
-  if (group_ != nullptr) group_->add_listener(listeners_.back().descriptor());
+  if (group_ != nullptr) group_->add_listener(listeners_.back().fd());
   listens_ = true;
   if (group_ != nullptr && !std::exchange(counts_as_listening_, true)) group_->begin_listening();
   return {};
@@ -224,8 +224,8 @@ Task<> Acceptor::read_header(SocketStream stream, ConnectionSlot slot, bool deci
 
 /// In the task that makes it. Displaces the oldest one if there are too many.
 struct Acceptor::Handshake : detail::ListHook<Handshake> {
-  Handshake(Acceptor& owner, SocketStream& which)
-      : acceptor(owner), stream(which), begun_ns(owner.core_.now_ns()) {
+  Handshake(Acceptor& owner, SocketStream& socket_stream)
+      : acceptor(owner), stream(socket_stream), begun_ns(owner.core_.now_ns()) {
     Handshake* const oldest = acceptor.handshakes_.front();
     if (oldest != nullptr && acceptor.handshakes_count_ >= acceptor.options_->tls_handshakes_max)
       oldest->displace();
@@ -271,8 +271,9 @@ void Acceptor::begin(SocketStream stream, ConnectionSlot slot) {
 Task<> Acceptor::shake_hands(SocketStream stream, ConnectionSlot slot) {
   Handshake handshake(*this, stream);
   const bool starts_early = options_->tls_early_data && handler_ != nullptr;
-  const auto when = starts_early ? tls::Start::with_early_data : tls::Start::when_complete;
-  Result<> done = co_await tls::accept(stream, options_->tls, when);
+  const auto when =
+      starts_early ? tls::detail::Start::with_early_data : tls::detail::Start::when_complete;
+  Result<> done = co_await tls::detail::accept(stream, options_->tls, when);
   if (dropped_) co_return;
   handshake.leave();
   const Counted calling(calls_);
@@ -281,7 +282,7 @@ Task<> Acceptor::shake_hands(SocketStream stream, ConnectionSlot slot) {
     start(std::move(stream), std::move(slot));
     co_return;
   }
-  if (handshake.is_displaced) done = std::unexpected<Error>(TlsError::too_many_handshakes);
+  if (handshake.is_displaced) done = std::unexpected<Error>(tls::ErrorCode::too_many_handshakes);
   if (options_->on_rejected) options_->on_rejected(stream, done.error());
 }
 
@@ -330,7 +331,7 @@ void Acceptor::move_failed() noexcept {
   if (group_ != nullptr) group_->count_out(loop_);
 }
 
-net::ConnectionOwner* Acceptor::on(EventLoop& loop) noexcept {
+net::ConnectionOwner* Acceptor::for_loop(EventLoop& loop) noexcept {
   if (group_ == nullptr) return nullptr;
   Acceptor* const acceptor = group_->acceptor_on(loop);
   if (acceptor != nullptr) group_->count_in(loop);
@@ -433,4 +434,4 @@ std::uint64_t Acceptor::accepted() const noexcept {
   return count;
 }
 
-}  // namespace tambour::server
+}  // namespace tambour::detail::server

@@ -15,13 +15,13 @@
 #include <utility>
 #include <vector>
 
-#include <tambour/connection.h>
+#include <tambour/base/unique_fd.h>
 #include <tambour/detail/intrusive_list.h>
-#include <tambour/event_loop.h>
-#include <tambour/listen_options.h>
-#include <tambour/task.h>
-#include <tambour/task_scope.h>
-#include <tambour/unique_fd.h>
+#include <tambour/loop/event_loop.h>
+#include <tambour/net/connection.h>
+#include <tambour/net/listen_options.h>
+#include <tambour/task/scope.h>
+#include <tambour/task/task.h>
 
 #include "loop/core.h"
 #include "net/connection/owner.h"
@@ -31,7 +31,7 @@
 #include "server/listener.h"
 #include "task/scope_access.h"
 
-namespace tambour::server {
+namespace tambour::detail::server {
 
 class AcceptorGroup;
 
@@ -164,7 +164,7 @@ class Acceptor final : public detail::LoopOwned, public net::ConnectionOwner {
     ended();
   }
   void move_failed() noexcept override;
-  net::ConnectionOwner* on(EventLoop& loop) noexcept override;
+  net::ConnectionOwner* for_loop(EventLoop& loop) noexcept override;
 
   loop::Core& core_;  ///< Outlives the loop, unlike `loop_`.
   EventLoop& loop_;
@@ -197,4 +197,4 @@ class Acceptor final : public detail::LoopOwned, public net::ConnectionOwner {
   std::optional<TaskScope> accepting_;
 };
 
-}  // namespace tambour::server
+}  // namespace tambour::detail::server

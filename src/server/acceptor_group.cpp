@@ -8,9 +8,9 @@
 #include <new>
 #include <utility>
 
-#include <tambour/task_scope.h>
-#include <tambour/timer.h>
-#include <tambour/wait.h>
+#include <tambour/loop/timer.h>
+#include <tambour/task/scope.h>
+#include <tambour/task/sleep.h>
 
 #include "backend/system.h"
 #include "base/check.h"
@@ -20,7 +20,7 @@
 #include "server/connection_limit.h"
 #include "server/reuse_port.h"
 
-namespace tambour::server {
+namespace tambour::detail::server {
 namespace {
 
 Task<> wait_for(TaskEvent& event) { static_cast<void>(co_await event.wait()); }
@@ -94,8 +94,8 @@ Result<> AcceptorGroup::steer_by_processor(const Acceptor& acceptor) {
   if (processor < 0) return base::failure(EINVAL);
   processors_.push_back(processor);
   if (processors_.size() < acceptors_.size()) return {};
-  return server::steer_by_processor(acceptor.core().backend().system(),
-                                    acceptor.listener().descriptor(), processors_);
+  return server::steer_by_processor(acceptor.core().backend().system(), acceptor.listener().fd(),
+                                    processors_);
 }
 
 Acceptor* AcceptorGroup::acceptor_on(const EventLoop& loop) const noexcept {
@@ -129,7 +129,7 @@ void AcceptorGroup::count_out(const EventLoop& loop) noexcept {
         if (Acceptor* const acceptor = self->acceptor_on(*waiting)) acceptor->notify_capacity();
       });
     } catch (const std::exception&) {  // Out of memory, or the queue of the loop is full.
-      waits_for_capacity_ = waiting;  // The next connection that ends tries again.
+      waits_for_capacity_ = waiting;   // The next connection that ends tries again.
     }
   }
   if (left == 0) notify_waiters();
@@ -174,7 +174,7 @@ void AcceptorGroup::close_listeners(std::vector<Listener>& listeners) noexcept {
   // copy_listeners() sees each listener either open or not at all.
   const std::lock_guard lock(mutex_);
   for (Listener& listener : listeners) {
-    std::erase(listeners_, listener.descriptor());
+    std::erase(listeners_, listener.fd());
     if (keeps_path_) listener.keep_path();
     listener.close();
   }
@@ -221,7 +221,7 @@ void AcceptorGroup::wait_for_destruction() noexcept {
 Task<> AcceptorGroup::shut_down(std::shared_ptr<AcceptorGroup> self, Duration grace) {
   const TaskContext& context = co_await this_task;
   EventLoop& loop = *context.loop;
-  if (const Acceptor* own = self->acceptor_on(loop); own != nullptr && own->runs(context))
+  if (const Acceptor* local = self->acceptor_on(loop); local != nullptr && local->runs(context))
     self->misused("shut_down", "by one of its own handlers, for which it waits,",
                   "call stop(), or spawn the shut_down() on a loop");
   ShutdownWaiter waiter(*self, loop);
@@ -253,10 +253,11 @@ void AcceptorGroup::begin_serving() noexcept {
     misused("serve", "twice", "create one server for each handler or set of callbacks");
 }
 
-void AcceptorGroup::misused(const char* function, const char* how, const char* fix) const noexcept {
+void AcceptorGroup::misused(const char* function, const char* mode,
+                            const char* fix) const noexcept {
   const char* const name = endpoint_.is_ip() ? "TcpServerGroup" : "UnixServerGroup";
   base::fail_check("%s::%s%s() was called %s on the server listening at %s; %s", name,
-                   function != nullptr ? "" : "~", function != nullptr ? function : name, how,
+                   function != nullptr ? "" : "~", function != nullptr ? function : name, mode,
                    endpoint_.to_string().c_str(), fix);
 }
 
@@ -265,4 +266,4 @@ void AcceptorGroup::check_group(const char* function) const noexcept {
     misused(function, "after its group was destroyed", "destroy the server before its LoopGroup");
 }
 
-}  // namespace tambour::server
+}  // namespace tambour::detail::server

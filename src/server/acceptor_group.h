@@ -10,23 +10,23 @@
 #include <stop_token>
 #include <vector>
 
-#include <tambour/async.h>
-#include <tambour/callback.h>
-#include <tambour/clock.h>
-#include <tambour/endpoint.h>
-#include <tambour/event_loop.h>
-#include <tambour/listen_options.h>
-#include <tambour/loop_group.h>
-#include <tambour/result.h>
-#include <tambour/task.h>
-#include <tambour/task_event.h>
-#include <tambour/unique_fd.h>
+#include <tambour/base/callback.h>
+#include <tambour/base/clock.h>
+#include <tambour/base/result.h>
+#include <tambour/base/unique_fd.h>
+#include <tambour/loop/async.h>
+#include <tambour/loop/event_loop.h>
+#include <tambour/net/endpoint.h>
+#include <tambour/net/listen_options.h>
+#include <tambour/task/event.h>
+#include <tambour/task/task.h>
+#include <tambour/threads/loop_group.h>
 
 #include "server/error_reporting.h"
 #include "server/listener.h"
 #include "server/placement_policy.h"
 
-namespace tambour::server {
+namespace tambour::detail::server {
 
 class Acceptor;
 
@@ -103,7 +103,7 @@ class AcceptorGroup final : public std::enable_shared_from_this<AcceptorGroup> {
  private:
   struct ShutdownWaiter;
 
-  [[noreturn]] void misused(const char* function, const char* how, const char* fix) const noexcept;
+  [[noreturn]] void misused(const char* function, const char* mode, const char* fix) const noexcept;
   Result<> open_listeners(Acceptor& acceptor, std::size_t index, ListenerSource& source);
   Result<> steer_by_processor(const Acceptor& acceptor);
   [[nodiscard]] bool has_ended() const noexcept { return listening_ == 0 && connections_ == 0; }
@@ -137,4 +137,4 @@ class AcceptorGroup final : public std::enable_shared_from_this<AcceptorGroup> {
   detail::IntrusiveList<ShutdownWaiter> waiters_;
 };
 
-}  // namespace tambour::server
+}  // namespace tambour::detail::server

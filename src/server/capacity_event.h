@@ -3,12 +3,12 @@
 
 #include <chrono>
 
-#include <tambour/clock.h>
-#include <tambour/event_loop.h>
-#include <tambour/task_event.h>
-#include <tambour/timer.h>
+#include <tambour/base/clock.h>
+#include <tambour/loop/event_loop.h>
+#include <tambour/loop/timer.h>
+#include <tambour/task/event.h>
 
-namespace tambour::server {
+namespace tambour::detail::server {
 
 /// The first pause after accept(2) has failed because descriptors or memory ran out.
 inline constexpr Duration accept_pause_min = std::chrono::milliseconds(10);
@@ -30,4 +30,4 @@ class CapacityEvent final : public TaskEvent {
   Timer again_;
 };
 
-}  // namespace tambour::server
+}  // namespace tambour::detail::server

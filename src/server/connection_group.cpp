@@ -1,5 +1,5 @@
 // ConnectionGroup: each loop has a shard with its members, and a message visits every shard once.
-#include <tambour/connection_group.h>
+#include <tambour/net/connection_group.h>
 
 #include <atomic>
 #include <cerrno>
@@ -7,8 +7,8 @@
 #include <new>
 #include <utility>
 
-#include <tambour/event_loop.h>
-#include <tambour/loop_group.h>
+#include <tambour/loop/event_loop.h>
+#include <tambour/threads/loop_group.h>
 
 #include "base/check.h"
 #include "loop/core.h"
@@ -16,7 +16,7 @@
 
 namespace tambour {
 
-namespace server {
+namespace detail::server {
 
 /// The members of a group on one loop, and the messages for them. Owned by the group, by the task
 /// that takes the messages, and by the members, so that it lives until a loop has removed these.
@@ -309,25 +309,25 @@ void GroupShard::send_to(Connection& connection, const Message& message,
   connection.send(std::move(bytes));
 }
 
-}  // namespace server
+}  // namespace detail::server
 
 ConnectionGroup::ConnectionGroup(EventLoop& loop, ConnectionGroupOptions options) {
-  auto shared = std::make_shared<server::GroupShard::Shared>(std::move(options));
-  shards_.push_back(std::make_shared<server::GroupShard>(loop, std::move(shared)));
+  auto shared = std::make_shared<detail::server::GroupShard::Shared>(std::move(options));
+  shards_.push_back(std::make_shared<detail::server::GroupShard>(loop, std::move(shared)));
 }
 
 ConnectionGroup::ConnectionGroup(LoopGroup& loops, ConnectionGroupOptions options) {
-  const auto shared = std::make_shared<server::GroupShard::Shared>(std::move(options));
+  const auto shared = std::make_shared<detail::server::GroupShard::Shared>(std::move(options));
   shards_.reserve(loops.size());
   for (std::size_t i = 0; i < loops.size(); ++i)
-    shards_.push_back(std::make_shared<server::GroupShard>(loops[i], shared));
+    shards_.push_back(std::make_shared<detail::server::GroupShard>(loops[i], shared));
 }
 
 ConnectionGroup::~ConnectionGroup() {
   for (const auto& shard : shards_) shard->close();
 }
 
-server::GroupShard* ConnectionGroup::shard_of(const Connection& connection) const noexcept {
+detail::server::GroupShard* ConnectionGroup::shard_of(const Connection& connection) const noexcept {
   for (const auto& shard : shards_) {
     if (&shard->loop() == &connection.loop()) return shard.get();
   }
@@ -335,21 +335,21 @@ server::GroupShard* ConnectionGroup::shard_of(const Connection& connection) cons
 }
 
 void ConnectionGroup::add(Connection& connection) {
-  server::GroupShard* const shard = shard_of(connection);
+  detail::server::GroupShard* const shard = shard_of(connection);
   if (shard == nullptr) [[unlikely]]
-    base::fail_check(
+    detail::base::fail_check(
         "ConnectionGroup::add(): the loop of connection fd %d is not one of the group's; make the "
         "group with the LoopGroup or the EventLoop that the server uses",
-        connection.descriptor());
+        connection.fd());
   shard->add(connection);
 }
 
 void ConnectionGroup::remove(Connection& connection) noexcept {
-  if (server::GroupShard* const shard = shard_of(connection)) shard->remove(connection);
+  if (detail::server::GroupShard* const shard = shard_of(connection)) shard->remove(connection);
 }
 
 bool ConnectionGroup::contains(const Connection& connection) const noexcept {
-  const server::GroupShard* const shard = shard_of(connection);
+  const detail::server::GroupShard* const shard = shard_of(connection);
   return shard != nullptr && shard->id_of(connection) != 0;
 }
 
@@ -367,7 +367,7 @@ bool ConnectionGroup::queue(const Buffer& message, std::uint64_t excepted) {
 bool ConnectionGroup::send(Buffer message) { return queue(message, 0); }
 
 bool ConnectionGroup::send_except(const Connection& excepted, Buffer message) {
-  const server::GroupShard* const shard = shard_of(excepted);
+  const detail::server::GroupShard* const shard = shard_of(excepted);
   return queue(message, shard != nullptr ? shard->id_of(excepted) : 0);
 }
 

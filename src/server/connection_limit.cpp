@@ -8,7 +8,7 @@
 
 #include "backend/system.h"
 
-namespace tambour::server {
+namespace tambour::detail::server {
 
 std::size_t derived_connections_max(std::size_t fds_max) noexcept {
   constexpr std::size_t others_min = 64;  // Descriptors of the loops, of files, of clients.
@@ -27,4 +27,4 @@ std::size_t connections_max_of(const ListenOptions& options,
   return derived_connections_max(fds.rlim_cur);
 }
 
-}  // namespace tambour::server
+}  // namespace tambour::detail::server

@@ -3,15 +3,15 @@
 
 #include <cstddef>
 
-#include <tambour/listen_options.h>
+#include <tambour/net/listen_options.h>
 
 namespace tambour {
 
-namespace backend {
+namespace detail::backend {
 class System;
 }
 
-namespace server {
+namespace detail::server {
 
 /// Returns the limit for connections of a process that may open `fds_max` file descriptors; see
 /// ListenOptions::connections_max.
@@ -22,5 +22,5 @@ namespace server {
 [[nodiscard]] std::size_t connections_max_of(const ListenOptions& options,
                                              const backend::System& system) noexcept;
 
-}  // namespace server
+}  // namespace detail::server
 }  // namespace tambour

@@ -3,7 +3,7 @@
 
 #include "server/acceptor_group.h"
 
-namespace tambour::server {
+namespace tambour::detail::server {
 
 ConnectionSlot::ConnectionSlot(AcceptorGroup* group, EventLoop& loop) noexcept
     : group_(group), loop_(&loop) {
@@ -18,4 +18,4 @@ void ConnectionSlot::move_to(EventLoop& loop) noexcept {
   if (group_ != nullptr) group_->move_count(*std::exchange(loop_, &loop), loop);
 }
 
-}  // namespace tambour::server
+}  // namespace tambour::detail::server

@@ -3,9 +3,9 @@
 
 #include <utility>
 
-#include <tambour/event_loop.h>
+#include <tambour/loop/event_loop.h>
 
-namespace tambour::server {
+namespace tambour::detail::server {
 
 class AcceptorGroup;
 
@@ -29,4 +29,4 @@ class ConnectionSlot {
   EventLoop* loop_;
 };
 
-}  // namespace tambour::server
+}  // namespace tambour::detail::server

@@ -16,7 +16,7 @@
 
 #include "base/clock.h"
 
-namespace tambour::server {
+namespace tambour::detail::server {
 namespace {
 
 /// Lines on standard error, of all servers of the process: a client that can make a handler throw
@@ -135,4 +135,4 @@ std::shared_ptr<const ConnectionCallbacks> share_callbacks(
   return std::make_shared<const ConnectionCallbacks>(std::move(callbacks));
 }
 
-}  // namespace tambour::server
+}  // namespace tambour::detail::server

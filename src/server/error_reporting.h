@@ -9,12 +9,12 @@
 #include <optional>
 #include <utility>
 
-#include <tambour/connection.h>
-#include <tambour/endpoint.h>
+#include <tambour/net/connection.h>
+#include <tambour/net/endpoint.h>
 
 #include "loop/core.h"
 
-namespace tambour::server {
+namespace tambour::detail::server {
 
 /// Reports the exceptions of one server. Owned by everything that may report one, because on_error
 /// may destroy the server. Thread: any, after set_endpoint().
@@ -53,4 +53,4 @@ class ErrorReporter {
 std::shared_ptr<const ConnectionCallbacks> share_callbacks(
     ConnectionCallbacks callbacks, const std::shared_ptr<ErrorReporter>& reporter);
 
-}  // namespace tambour::server
+}  // namespace tambour::detail::server

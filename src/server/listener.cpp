@@ -11,8 +11,8 @@
 #include <cerrno>
 #include <chrono>
 
-#include <tambour/clock.h>
-#include <tambour/wait.h>
+#include <tambour/base/clock.h>
+#include <tambour/task/sleep.h>
 
 #include "backend/system.h"
 #include "base/failure.h"
@@ -21,7 +21,7 @@
 #include "net/tcp_options.h"
 #include "server/capacity_event.h"
 
-namespace tambour::server {
+namespace tambour::detail::server {
 namespace {
 
 constexpr Duration accept_pause_max = std::chrono::milliseconds(640);
@@ -84,7 +84,7 @@ Result<> set_ip_options(Socket& listener, int family, const ListenOptions& optio
   // messages would be delayed.
   if (auto set = listener.set_option(IPPROTO_TCP, TCP_NODELAY, 1); !set) return set;
   backend::System& system = loop::core_of(listener.loop()).backend().system();
-  return net::set_tcp_options(system, listener.descriptor(), options.tcp);
+  return net::set_tcp_options(system, listener.fd(), options.tcp);
 }
 
 Result<int> get_option(int fd, int level, int option) noexcept {
@@ -107,7 +107,7 @@ Result<Listener> Listener::open(EventLoop& loop, const Endpoint& at, const Liste
       return std::unexpected(set.error());
   }
   auto& system = loop::core_of(loop).backend().system();
-  auto name = bind_and_listen(system, socket->descriptor(), at, options);
+  auto name = bind_and_listen(system, socket->fd(), at, options);
   if (!name) return std::unexpected(name.error());
   const auto local = socket->local_endpoint();
   if (!local) return std::unexpected(local.error());
@@ -174,4 +174,4 @@ void Listener::close() noexcept {
   backend.close(fd);
 }
 
-}  // namespace tambour::server
+}  // namespace tambour::detail::server

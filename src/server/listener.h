@@ -4,18 +4,18 @@
 #include <cstdint>
 #include <utility>
 
-#include <tambour/endpoint.h>
-#include <tambour/event_loop.h>
-#include <tambour/listen_options.h>
-#include <tambour/result.h>
-#include <tambour/socket.h>
-#include <tambour/socket_stream.h>
-#include <tambour/task.h>
-#include <tambour/unique_fd.h>
+#include <tambour/base/result.h>
+#include <tambour/base/unique_fd.h>
+#include <tambour/loop/event_loop.h>
+#include <tambour/net/endpoint.h>
+#include <tambour/net/listen_options.h>
+#include <tambour/net/socket.h>
+#include <tambour/net/socket_stream.h>
+#include <tambour/task/task.h>
 
 #include "server/unix_name.h"
 
-namespace tambour::server {
+namespace tambour::detail::server {
 
 /// Owns the socket and, if it created one, the file of its Unix path. Closing it makes
 /// accept() fail with ECANCELED. Must not be moved while a task waits in accept().
@@ -31,7 +31,7 @@ class Listener {
   Listener& operator=(Listener&&) = delete;
 
   [[nodiscard]] const Endpoint& endpoint() const noexcept { return endpoint_; }
-  [[nodiscard]] int descriptor() const noexcept { return socket_.descriptor(); }
+  [[nodiscard]] int fd() const noexcept { return socket_.fd(); }
   /// The number of streams that accept() has returned.
   [[nodiscard]] std::uint64_t accepted() const noexcept { return accepted_; }
 
@@ -58,4 +58,4 @@ class Listener {
   bool sets_no_delay_ = false;
 };
 
-}  // namespace tambour::server
+}  // namespace tambour::detail::server

@@ -8,7 +8,7 @@
 #include <functional>
 #include <string_view>
 
-namespace tambour::server {
+namespace tambour::detail::server {
 namespace {
 
 /// Hashes only the address, because connections from one machine come from many ports.
@@ -46,4 +46,4 @@ EventLoop& PlacementPolicy::choose(EventLoop& accepted_on, const SocketStream& s
   return accepted_on;
 }
 
-}  // namespace tambour::server
+}  // namespace tambour::detail::server

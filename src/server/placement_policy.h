@@ -3,12 +3,12 @@
 
 #include <cstddef>
 
-#include <tambour/event_loop.h>
-#include <tambour/listen_options.h>
-#include <tambour/loop_group.h>
-#include <tambour/socket_stream.h>
+#include <tambour/loop/event_loop.h>
+#include <tambour/net/listen_options.h>
+#include <tambour/net/socket_stream.h>
+#include <tambour/threads/loop_group.h>
 
-namespace tambour::server {
+namespace tambour::detail::server {
 
 /// Thread: choose() must be called by one loop at a time, the one that accepts, unless each loop
 /// listens. The other functions may be called on any thread.
@@ -32,4 +32,4 @@ class PlacementPolicy {
   std::size_t next_index_ = 0;
 };
 
-}  // namespace tambour::server
+}  // namespace tambour::detail::server

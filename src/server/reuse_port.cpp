@@ -12,7 +12,7 @@
 
 #include "base/failure.h"
 
-namespace tambour::server {
+namespace tambour::detail::server {
 
 int only_processor_of_this_thread() noexcept {
   cpu_set_t set;
@@ -53,4 +53,4 @@ Result<> steer_by_processor(backend::System& system, int listener,
   return {};
 }
 
-}  // namespace tambour::server
+}  // namespace tambour::detail::server

@@ -3,11 +3,11 @@
 
 #include <span>
 
-#include <tambour/result.h>
+#include <tambour/base/result.h>
 
 #include "backend/system.h"
 
-namespace tambour::server {
+namespace tambour::detail::server {
 
 /// Returns the CPU to which this thread is pinned, or -1 if the thread may run on several.
 int only_processor_of_this_thread() noexcept;
@@ -17,4 +17,4 @@ int only_processor_of_this_thread() noexcept;
 Result<> steer_by_processor(backend::System& system, int listener,
                             std::span<const int> processors) noexcept;
 
-}  // namespace tambour::server
+}  // namespace tambour::detail::server

@@ -1,10 +1,10 @@
 // StreamServerBase: the public server of one loop, and the checks of its use.
-#include <tambour/stream_server.h>
+#include <tambour/net/stream_server.h>
 
 #include <cerrno>
 #include <utility>
 
-#include <tambour/event_loop.h>
+#include <tambour/loop/event_loop.h>
 
 #include "base/check.h"
 #include "base/failure.h"
@@ -15,25 +15,27 @@
 namespace tambour {
 namespace {
 
-[[noreturn]] void misused(const server::Acceptor& acceptor, const char* function, const char* how,
-                          const char* fix) noexcept {
+[[noreturn]] void misused(const detail::server::Acceptor& acceptor, const char* function,
+                          const char* mode, const char* fix) noexcept {
   const Endpoint& at = acceptor.listener().endpoint();
   const char* const name = at.is_ip() ? "TcpServer" : "UnixServer";
-  base::fail_check("%s::%s%s() was called %s on the server listening at %s; %s", name,
-                   function != nullptr ? "" : "~", function != nullptr ? function : name, how,
-                   at.to_string().c_str(), fix);
+  detail::base::fail_check("%s::%s%s() was called %s on the server listening at %s; %s", name,
+                           function != nullptr ? "" : "~", function != nullptr ? function : name,
+                           mode, at.to_string().c_str(), fix);
 }
 
 /// Aborts with a message if the server was moved from.
-server::Acceptor& existing(server::Acceptor* acceptor, const char* function) noexcept {
+detail::server::Acceptor& existing(detail::server::Acceptor* acceptor,
+                                   const char* function) noexcept {
   if (acceptor == nullptr) [[unlikely]]
-    base::fail_check("StreamServer::%s() was called on a server that was moved from", function);
+    detail::base::fail_check("StreamServer::%s() was called on a server that was moved from",
+                             function);
   return *acceptor;
 }
 
 /// Aborts with a message if the loop has been destroyed, or on another thread than the loop's. A
 /// null `function` means the destructor.
-void check_loop(const server::Acceptor& acceptor, const char* function) noexcept {
+void check_loop(const detail::server::Acceptor& acceptor, const char* function) noexcept {
   if (acceptor.core().closed()) [[unlikely]]
     misused(acceptor, function, "after its event loop was destroyed",
             "destroy the server before its EventLoop");
@@ -43,12 +45,13 @@ void check_loop(const server::Acceptor& acceptor, const char* function) noexcept
 }
 
 /// existing() and check_loop().
-server::Acceptor& usable(server::Acceptor* acceptor, const char* function) noexcept {
+detail::server::Acceptor& usable(detail::server::Acceptor* acceptor,
+                                 const char* function) noexcept {
   check_loop(existing(acceptor, function), function);
   return *acceptor;
 }
 
-server::Acceptor& usable_and_idle(server::Acceptor* acceptor) noexcept {
+detail::server::Acceptor& usable_and_idle(detail::server::Acceptor* acceptor) noexcept {
   if (usable(acceptor, "serve").serves()) [[unlikely]]
     misused(*acceptor, "serve", "twice", "create one server for each handler or set of callbacks");
   return *acceptor;
@@ -56,9 +59,9 @@ server::Acceptor& usable_and_idle(server::Acceptor* acceptor) noexcept {
 
 }  // namespace
 
-void StreamServerBase::Destroy::operator()(server::Acceptor* acceptor) const noexcept {
+void StreamServerBase::Destroy::operator()(detail::server::Acceptor* acceptor) const noexcept {
   check_loop(*acceptor, nullptr);
-  server::Acceptor::destroy(acceptor);
+  detail::server::Acceptor::destroy(acceptor);
 }
 
 Result<StreamServerBase> StreamServerBase::open(EventLoop& loop, const Endpoint& at,
@@ -85,10 +88,10 @@ Result<StreamServerBase> StreamServerBase::open(EventLoop& loop, UniqueFd listen
 /// `function` is the public function that a failed thread check names.
 Result<StreamServerBase> StreamServerBase::create(EventLoop& loop, const ListenOptions& options,
                                                   const std::source_location& function) {
-  loop::core_of(loop).check_thread(function);
-  if (options.placement) return base::failure(EINVAL);
+  detail::loop::core_of(loop).check_thread(function);
+  if (options.placement) return detail::base::failure(EINVAL);
   return StreamServerBase(AcceptorPointer(
-      new server::Acceptor(loop, std::make_shared<const ListenOptions>(options), nullptr)));
+      new detail::server::Acceptor(loop, std::make_shared<const ListenOptions>(options), nullptr)));
 }
 
 StreamServerBase::StreamServerBase(AcceptorPointer acceptor) noexcept
@@ -100,17 +103,17 @@ StreamServerBase::~StreamServerBase() = default;
 const Endpoint& StreamServerBase::endpoint() const noexcept {
   return existing(acceptor_.get(), "endpoint").listener().endpoint();
 }
-int StreamServerBase::descriptor() const noexcept {
-  return existing(acceptor_.get(), "descriptor").listener().descriptor();
+int StreamServerBase::fd() const noexcept {
+  return existing(acceptor_.get(), "descriptor").listener().fd();
 }
-const TlsServerContext& StreamServerBase::tls() const noexcept {
+const tls::ServerContext& StreamServerBase::tls() const noexcept {
   return existing(acceptor_.get(), "tls").options()->tls;
 }
 void StreamServerBase::keep_path() noexcept { usable(acceptor_.get(), "keep_path").keep_path(); }
 void StreamServerBase::stop() noexcept { usable(acceptor_.get(), "stop").stop(); }
 Task<> StreamServerBase::shut_down(Duration grace) {
   return usable(acceptor_.get(), "shut_down")
-      .shut_down(grace, [](const server::Acceptor& acceptor) {
+      .shut_down(grace, [](const detail::server::Acceptor& acceptor) {
         misused(acceptor, "shut_down", "by one of its own handlers, for which it waits,",
                 "call stop(), or spawn the shut_down() on the loop");
       });
@@ -133,11 +136,11 @@ std::uint64_t StreamServerBase::handler_exceptions() const noexcept {
 std::size_t StreamServerBase::connections_max() const noexcept {
   return existing(acceptor_.get(), "connections_max").connections_max();
 }
-const std::shared_ptr<server::ErrorReporter>& StreamServerBase::reporter() const noexcept {
+const std::shared_ptr<detail::server::ErrorReporter>& StreamServerBase::reporter() const noexcept {
   return existing(acceptor_.get(), "serve").reporter();
 }
 Task<Result<SocketStream>> StreamServerBase::accept_stream() {
-  server::Acceptor& acceptor = usable(acceptor_.get(), "accept");
+  detail::server::Acceptor& acceptor = usable(acceptor_.get(), "accept");
   if (acceptor.serves()) [[unlikely]]
     misused(acceptor, "accept", "after serve()",
             "a server either serves its streams or is accepted from");
@@ -146,15 +149,15 @@ Task<Result<SocketStream>> StreamServerBase::accept_stream() {
 
 void StreamServerBase::serve(ConnectionCallbacks callbacks, std::source_location at) {
   callbacks.created_at = at;
-  server::Acceptor& acceptor = usable_and_idle(acceptor_.get());
-  acceptor.serve(server::share_callbacks(std::move(callbacks), acceptor.reporter()));
+  detail::server::Acceptor& acceptor = usable_and_idle(acceptor_.get());
+  acceptor.serve(detail::server::share_callbacks(std::move(callbacks), acceptor.reporter()));
   acceptor.accept();
 }
 
 void StreamServerBase::serve_with(std::function<Task<>(SocketStream)> handler,
                                   const std::source_location& created_at,
                                   detail::HandshakeCheck check) {
-  server::Acceptor& acceptor = usable_and_idle(acceptor_.get());
+  detail::server::Acceptor& acceptor = usable_and_idle(acceptor_.get());
   acceptor.serve(std::move(handler), created_at, check);
   acceptor.accept();
 }

@@ -17,7 +17,7 @@
 #include "base/process_number.h"
 #include "base/system_call.h"
 
-namespace tambour::server {
+namespace tambour::detail::server {
 namespace {
 
 using base::Call;
@@ -235,4 +235,4 @@ void UnixName::leave() noexcept {
   directory_.reset();
 }
 
-}  // namespace tambour::server
+}  // namespace tambour::detail::server

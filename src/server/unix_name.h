@@ -13,13 +13,13 @@
 #include <string>
 #include <utility>
 
-#include <tambour/endpoint.h>
-#include <tambour/result.h>
-#include <tambour/unique_fd.h>
+#include <tambour/base/result.h>
+#include <tambour/base/unique_fd.h>
+#include <tambour/net/endpoint.h>
 
 #include "backend/system.h"
 
-namespace tambour::server {
+namespace tambour::detail::server {
 
 class UnixName {
  public:
@@ -84,4 +84,4 @@ class UnixName {
   unsigned process_ = 0;  ///< base::process_number() of the process that listens.
 };
 
-}  // namespace tambour::server
+}  // namespace tambour::detail::server

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-namespace tambour::sim {
+namespace tambour::sim::detail {
 
 void File::changed() noexcept {
   for (const Entry& entry : watches_) entry.watcher->file_changed(*entry.watch);
@@ -25,4 +25,4 @@ bool File::drop_descriptor() noexcept {
   return true;
 }
 
-}  // namespace tambour::sim
+}  // namespace tambour::sim::detail

@@ -13,13 +13,14 @@
 #include <memory>
 #include <vector>
 
-#include <tambour/events.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/loop/readiness.h>
 
 #include "backend/fd_records.h"
 #include "sim/sockets/address.h"
 #include "sim/sockets/byte_queue.h"
 
-namespace tambour::sim {
+namespace tambour::sim::detail {
 
 class File;
 class RegularFile;
@@ -104,7 +105,7 @@ class Socket : public File {
   /// Returns 0 if accept() would return a connection, or the negated errno value if not.
   virtual int acceptable() const noexcept { return -EOPNOTSUPP; }
   virtual std::shared_ptr<Socket> accept() { return nullptr; }
-  virtual int shutdown(int how) = 0;
+  virtual int shutdown(int mode) = 0;
   virtual const Address* peer() const noexcept = 0;
   virtual bool listening() const noexcept { return false; }
   [[nodiscard]] virtual std::size_t unacknowledged() const noexcept { return 0; }
@@ -125,4 +126,4 @@ class Socket : public File {
   Address local_;
 };
 
-}  // namespace tambour::sim
+}  // namespace tambour::sim::detail

@@ -1,4 +1,6 @@
-// SimulatedHost: translates system calls into operations of the simulation.
+// sim::Host: translates system calls into operations of the simulation.
+
+#include <tambour/sim/host.h>
 
 #include <netinet/in.h>
 #include <sys/eventfd.h>
@@ -7,17 +9,15 @@
 #include <cerrno>
 #include <cstring>
 
-#include <tambour/simulated_host.h>
-
 #include "sim/machine.h"
 #include "sim/sim.h"
 #include "sim/sockets/datagram_socket.h"
 #include "sim/sockets/pipe.h"
 #include "sim/sockets/stream_socket.h"
 
-namespace tambour {
+namespace tambour::sim {
 
-using namespace sim;  // NOLINT(google-build-using-namespace): this is its outside.
+using namespace detail;  // NOLINT(google-build-using-namespace): this is its outside.
 
 namespace {
 
@@ -77,32 +77,31 @@ ssize_t send(Machine& machine, SystemCall call, int fd, Message& message, const 
 
 }  // namespace
 
-SimulatedHost::SimulatedHost(std::unique_ptr<Machine> machine) noexcept
-    : machine_(std::move(machine)) {
-  machine_->system = std::make_unique<backend::SystemOf<SimulatedHost>>(*this);
+Host::Host(std::unique_ptr<Machine> machine) noexcept : machine_(std::move(machine)) {
+  machine_->system = std::make_unique<detail::backend::SystemOf<Host>>(*this);
 }
 
-SimulatedHost::~SimulatedHost() = default;
+Host::~Host() = default;
 
-Result<std::unique_ptr<backend::Backend>> SimulatedHost::open_backend() {
-  return std::make_unique<sim::Sim>(*machine_);
+Result<std::unique_ptr<detail::backend::Backend>> Host::open_backend() {
+  return std::make_unique<detail::Sim>(*machine_);
 }
 
-LoopOptions SimulatedHost::loop_options() noexcept {
+LoopOptions Host::loop_options() noexcept {
   LoopOptions options;
   options.backend = BackendKind::simulated;
   options.simulated_host = this;
   return options;
 }
 
-const std::string& SimulatedHost::name() const noexcept { return machine_->name; }
+const std::string& Host::name() const noexcept { return machine_->name; }
 
-std::string SimulatedHost::ip() const {
+std::string Host::ip() const {
   const std::string text = host_address(AF_INET, machine_->number).text();
   return text.substr(0, text.rfind(':'));
 }
 
-sockaddr_in SimulatedHost::endpoint(std::uint16_t port) const noexcept {
+sockaddr_in Host::endpoint(std::uint16_t port) const noexcept {
   Address address = host_address(AF_INET, machine_->number);
   address.port = port;
   sockaddr_in in{};
@@ -111,7 +110,7 @@ sockaddr_in SimulatedHost::endpoint(std::uint16_t port) const noexcept {
   return in;
 }
 
-sockaddr_in6 SimulatedHost::endpoint6(std::uint16_t port) const noexcept {
+sockaddr_in6 Host::endpoint6(std::uint16_t port) const noexcept {
   Address address = host_address(AF_INET6, machine_->number);
   address.port = port;
   sockaddr_in6 in6{};
@@ -120,7 +119,7 @@ sockaddr_in6 SimulatedHost::endpoint6(std::uint16_t port) const noexcept {
   return in6;
 }
 
-int SimulatedHost::socket(int domain, int type, int) noexcept {
+int Host::socket(int domain, int type, int) noexcept {
   return int(machine_->call(SystemCall::socket, -1, [&] {
     if (const int error = check_socket(domain, type)) return error;
     if (const int error = machine_->room_for(1)) return error;
@@ -128,7 +127,7 @@ int SimulatedHost::socket(int domain, int type, int) noexcept {
   }));
 }
 
-int SimulatedHost::socketpair(int domain, int type, int, int* fds) noexcept {
+int Host::socketpair(int domain, int type, int, int* fds) noexcept {
   return int(machine_->call(SystemCall::socketpair, -1, [&] {
     if (const int error = check_socket(domain, type)) return error;
     if (domain != AF_UNIX) return -EOPNOTSUPP;
@@ -147,7 +146,7 @@ int SimulatedHost::socketpair(int domain, int type, int, int* fds) noexcept {
   }));
 }
 
-int SimulatedHost::pipe2(int* fds, int) noexcept {
+int Host::pipe2(int* fds, int) noexcept {
   return int(machine_->call(SystemCall::pipe, -1, [&] {
     if (const int error = machine_->room_for(2)) return error;
     const auto [reader, writer] = PipeEnd::open(machine_->world);
@@ -157,14 +156,14 @@ int SimulatedHost::pipe2(int* fds, int) noexcept {
   }));
 }
 
-int SimulatedHost::eventfd(unsigned initial, int flags) noexcept {
+int Host::eventfd(unsigned initial, int flags) noexcept {
   return int(machine_->call(SystemCall::eventfd, -1, [&] {
     if (const int error = machine_->room_for(1)) return error;
     return machine_->install(std::make_shared<EventCounter>(initial, (flags & EFD_SEMAPHORE) != 0));
   }));
 }
 
-int SimulatedHost::dup(int fd) noexcept {
+int Host::dup(int fd) noexcept {
   return int(machine_->call(SystemCall::dup, fd, [&] {
     auto file = machine_->file(fd);
     if (file == nullptr) return -EBADF;
@@ -173,7 +172,7 @@ int SimulatedHost::dup(int fd) noexcept {
   }));
 }
 
-int SimulatedHost::dup2(int fd, int number) noexcept {
+int Host::dup2(int fd, int number) noexcept {
   return int(machine_->call(SystemCall::dup, fd, [&] {
     auto file = machine_->file(fd);
     constexpr int numbers_max = 1 << 20;  // The default of fs.nr_open, see proc_sys_fs(5).
@@ -182,11 +181,11 @@ int SimulatedHost::dup2(int fd, int number) noexcept {
   }));
 }
 
-int SimulatedHost::close(int fd) noexcept {
+int Host::close(int fd) noexcept {
   return int(machine_->call(SystemCall::close, fd, [&] { return machine_->close(fd); }));
 }
 
-int SimulatedHost::bind(int fd, const sockaddr* address, socklen_t size) noexcept {
+int Host::bind(int fd, const sockaddr* address, socklen_t size) noexcept {
   return int(machine_->call_on_socket(SystemCall::bind, fd, [&](Socket& socket) {
     Address to;
     if (const int error = parse(address, size, socket.family(), to)) return error;
@@ -194,12 +193,12 @@ int SimulatedHost::bind(int fd, const sockaddr* address, socklen_t size) noexcep
   }));
 }
 
-int SimulatedHost::listen(int fd, int backlog) noexcept {
+int Host::listen(int fd, int backlog) noexcept {
   return int(machine_->call_on_socket(SystemCall::listen, fd,
                                       [&](Socket& socket) { return socket.listen(backlog); }));
 }
 
-int SimulatedHost::accept4(int fd, sockaddr* address, socklen_t* size, int) noexcept {
+int Host::accept4(int fd, sockaddr* address, socklen_t* size, int) noexcept {
   return int(machine_->call_on_socket(SystemCall::accept, fd, [&](Socket& socket) {
     // accept(2) allocates a descriptor first: on EMFILE the connection stays in the queue.
     if (const int error = machine_->room_for(1)) return error;
@@ -210,7 +209,7 @@ int SimulatedHost::accept4(int fd, sockaddr* address, socklen_t* size, int) noex
   }));
 }
 
-int SimulatedHost::connect(int fd, const sockaddr* address, socklen_t size) noexcept {
+int Host::connect(int fd, const sockaddr* address, socklen_t size) noexcept {
   return int(machine_->call_on_socket(SystemCall::connect, fd, [&](Socket& socket) {
     Address to;
     if (const int error = parse(address, size, socket.family(), to)) return error;
@@ -218,56 +217,56 @@ int SimulatedHost::connect(int fd, const sockaddr* address, socklen_t size) noex
   }));
 }
 
-int SimulatedHost::shutdown(int fd, int how) noexcept {
+int Host::shutdown(int fd, int mode) noexcept {
   return int(machine_->call_on_socket(SystemCall::shutdown, fd,
-                                      [&](Socket& socket) { return socket.shutdown(how); }));
+                                      [&](Socket& socket) { return socket.shutdown(mode); }));
 }
 
 // Not a call of the program, so it has neither faults nor a line in the trace.
-std::size_t SimulatedHost::unacknowledged(int fd) noexcept {
+std::size_t Host::unacknowledged(int fd) noexcept {
   const auto file = machine_->file(fd);
   Socket* const socket = file != nullptr ? file->as_socket() : nullptr;
   return socket != nullptr ? socket->unacknowledged() : 0;
 }
 
-int SimulatedHost::unlink(const char* path) noexcept {
+int Host::unlink(const char* path) noexcept {
   return int(machine_->call(SystemCall::unlink, -1, [&] { return machine_->unlink(path); }));
 }
 
-int SimulatedHost::lstat(const char* path, struct stat* into) noexcept {
+int Host::lstat(const char* path, struct stat* into) noexcept {
   return int(machine_->call(SystemCall::lstat, -1, [&] { return machine_->lstat(path, *into); }));
 }
 
-ssize_t SimulatedHost::read(int fd, void* into, std::size_t size) noexcept {
+ssize_t Host::read(int fd, void* into, std::size_t size) noexcept {
   const iovec buffer{.iov_base = into, .iov_len = size};
   return readv(fd, &buffer, 1);
 }
 
-ssize_t SimulatedHost::write(int fd, const void* from, std::size_t size) noexcept {
+ssize_t Host::write(int fd, const void* from, std::size_t size) noexcept {
   const iovec buffer{.iov_base = const_cast<void*>(from), .iov_len = size};
   return writev(fd, &buffer, 1);
 }
 
-ssize_t SimulatedHost::readv(int fd, const iovec* buffers, int count) noexcept {
+ssize_t Host::readv(int fd, const iovec* buffers, int count) noexcept {
   if (bad_vector(buffers, count))
     return machine_->call(SystemCall::read, fd, [] { return -EINVAL; });
   Message message{.buffers = {buffers, std::size_t(count)}};
   return receive(*machine_, SystemCall::read, fd, message);
 }
 
-ssize_t SimulatedHost::writev(int fd, const iovec* buffers, int count) noexcept {
+ssize_t Host::writev(int fd, const iovec* buffers, int count) noexcept {
   if (bad_vector(buffers, count))
     return machine_->call(SystemCall::write, fd, [] { return -EINVAL; });
   Message message{.buffers = {buffers, std::size_t(count)}};
-  return ::tambour::send(*machine_, SystemCall::write, fd, message, nullptr, 0);
+  return ::tambour::sim::send(*machine_, SystemCall::write, fd, message, nullptr, 0);
 }
 
-ssize_t SimulatedHost::recv(int fd, void* into, std::size_t size, int flags) noexcept {
+ssize_t Host::recv(int fd, void* into, std::size_t size, int flags) noexcept {
   return recvfrom(fd, into, size, flags, nullptr, nullptr);
 }
 
-ssize_t SimulatedHost::recvfrom(int fd, void* into, std::size_t size, int flags, sockaddr* address,
-                                socklen_t* address_size) noexcept {
+ssize_t Host::recvfrom(int fd, void* into, std::size_t size, int flags, sockaddr* address,
+                       socklen_t* address_size) noexcept {
   iovec buffer{.iov_base = into, .iov_len = size};
   msghdr message{};
   message.msg_iov = &buffer;
@@ -279,7 +278,7 @@ ssize_t SimulatedHost::recvfrom(int fd, void* into, std::size_t size, int flags,
   return result;
 }
 
-ssize_t SimulatedHost::recvmsg(int fd, msghdr* header, int flags) noexcept {
+ssize_t Host::recvmsg(int fd, msghdr* header, int flags) noexcept {
   const auto count = std::int64_t(header->msg_iovlen);
   if (bad_vector(header->msg_iov, count))
     return machine_->call(SystemCall::recv, fd, [] { return -EMSGSIZE; });
@@ -297,29 +296,29 @@ ssize_t SimulatedHost::recvmsg(int fd, msghdr* header, int flags) noexcept {
   return result;
 }
 
-ssize_t SimulatedHost::send(int fd, const void* from, std::size_t size, int flags) noexcept {
+ssize_t Host::send(int fd, const void* from, std::size_t size, int flags) noexcept {
   return sendto(fd, from, size, flags, nullptr, 0);
 }
 
-ssize_t SimulatedHost::sendto(int fd, const void* from, std::size_t size, int flags,
-                              const sockaddr* address, socklen_t address_size) noexcept {
+ssize_t Host::sendto(int fd, const void* from, std::size_t size, int flags, const sockaddr* address,
+                     socklen_t address_size) noexcept {
   const iovec buffer{.iov_base = const_cast<void*>(from), .iov_len = size};
   Message message{.buffers = {&buffer, 1}, .flags = flags};
-  return ::tambour::send(*machine_, SystemCall::send, fd, message, address, address_size);
+  return ::tambour::sim::send(*machine_, SystemCall::send, fd, message, address, address_size);
 }
 
-ssize_t SimulatedHost::sendmsg(int fd, const msghdr* header, int flags) noexcept {
+ssize_t Host::sendmsg(int fd, const msghdr* header, int flags) noexcept {
   const auto count = std::int64_t(header->msg_iovlen);
   if (bad_vector(header->msg_iov, count))
     return machine_->call(SystemCall::send, fd, [] { return -EMSGSIZE; });
   if (header->msg_controllen != 0)
     return machine_->call(SystemCall::send, fd, [] { return -EOPNOTSUPP; });
   Message message{.buffers = {header->msg_iov, std::size_t(count)}, .flags = flags};
-  return ::tambour::send(*machine_, SystemCall::send, fd, message,
-                         static_cast<const sockaddr*>(header->msg_name), header->msg_namelen);
+  return ::tambour::sim::send(*machine_, SystemCall::send, fd, message,
+                              static_cast<const sockaddr*>(header->msg_name), header->msg_namelen);
 }
 
-int SimulatedHost::recvmmsg(int fd, mmsghdr* messages, unsigned count, int flags) noexcept {
+int Host::recvmmsg(int fd, mmsghdr* messages, unsigned count, int flags) noexcept {
   unsigned done = 0;
   while (done < count) {
     const ssize_t result = recvmsg(fd, &messages[done].msg_hdr, flags);
@@ -332,7 +331,7 @@ int SimulatedHost::recvmmsg(int fd, mmsghdr* messages, unsigned count, int flags
   return int(done);
 }
 
-int SimulatedHost::sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags) noexcept {
+int Host::sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags) noexcept {
   unsigned done = 0;
   while (done < count) {
     const ssize_t result = sendmsg(fd, &messages[done].msg_hdr, flags);
@@ -342,4 +341,4 @@ int SimulatedHost::sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags
   return done == 0 && count > 0 ? -1 : int(done);
 }
 
-}  // namespace tambour
+}  // namespace tambour::sim

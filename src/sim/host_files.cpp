@@ -1,4 +1,4 @@
-// SimulatedHost: regular files.
+// sim::Host: regular files.
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -9,16 +9,16 @@
 #include <cstdint>
 #include <string_view>
 
-#include <tambour/simulated_host.h>
+#include <tambour/sim/host.h>
 
 #include "sim/machine.h"
 #include "sim/regular_file.h"
 
-namespace tambour {
+namespace tambour::sim {
 
-using sim::File;
-using sim::Machine;
-using sim::RegularFile;
+using detail::File;
+using detail::Machine;
+using detail::RegularFile;
 
 namespace {
 
@@ -27,8 +27,9 @@ constexpr off_t size_max = off_t{1} << 30;
 
 /// For calls on regular files only; on other files they fail with `error`.
 template <class Body>
-std::int64_t call_on_regular(Machine& machine, SystemCall what, int fd, int error, Body&& body) {
-  return machine.call_on_file(what, fd, [&](File& file) -> std::int64_t {
+std::int64_t call_on_regular(Machine& machine, SystemCall system_call, int fd, int error,
+                             Body&& body) {
+  return machine.call_on_file(system_call, fd, [&](File& file) -> std::int64_t {
     RegularFile* regular = file.as_regular();
     return regular == nullptr ? -error : body(*regular);
   });
@@ -50,7 +51,7 @@ int open_file(Machine& machine, const char* path, int flags) {
 
 }  // namespace
 
-namespace sim {
+namespace detail {
 
 /// Returns `wanted`, or with the given probability a smaller size.
 std::size_t RegularFile::cut(std::size_t wanted, double chance) {
@@ -110,31 +111,31 @@ ssize_t RegularFile::send(Message& message) {
   return taken;
 }
 
-}  // namespace sim
+}  // namespace detail
 
-int SimulatedHost::open(const char* path, int flags, mode_t) noexcept {
+int Host::open(const char* path, int flags, mode_t) noexcept {
   return int(
       machine_->call(SystemCall::open, -1, [&] { return open_file(*machine_, path, flags); }));
 }
 
-ssize_t SimulatedHost::pread(int fd, void* into, std::size_t size, off_t offset) noexcept {
+ssize_t Host::pread(int fd, void* into, std::size_t size, off_t offset) noexcept {
   const iovec buffer{.iov_base = into, .iov_len = size};
   return call_on_regular(*machine_, SystemCall::pread, fd, ESPIPE,
                          [&](RegularFile& file) { return file.read_at({&buffer, 1}, offset); });
 }
 
-ssize_t SimulatedHost::pwrite(int fd, const void* from, std::size_t size, off_t offset) noexcept {
+ssize_t Host::pwrite(int fd, const void* from, std::size_t size, off_t offset) noexcept {
   const iovec buffer{.iov_base = const_cast<void*>(from), .iov_len = size};
   return call_on_regular(*machine_, SystemCall::pwrite, fd, ESPIPE,
                          [&](RegularFile& file) { return file.write_at({&buffer, 1}, offset); });
 }
 
-int SimulatedHost::fsync(int fd) noexcept {
+int Host::fsync(int fd) noexcept {
   return int(
       call_on_regular(*machine_, SystemCall::fsync, fd, EINVAL, [](RegularFile&) { return 0; }));
 }
 
-int SimulatedHost::fstat(int fd, struct stat* into) noexcept {
+int Host::fstat(int fd, struct stat* into) noexcept {
   return int(machine_->call_on_file(SystemCall::fstat, fd, [&](File& file) {
     const RegularFile* regular = file.as_regular();
     *into = {};
@@ -144,9 +145,9 @@ int SimulatedHost::fstat(int fd, struct stat* into) noexcept {
   }));
 }
 
-int SimulatedHost::ftruncate(int fd, off_t size) noexcept {
+int Host::ftruncate(int fd, off_t size) noexcept {
   return int(call_on_regular(*machine_, SystemCall::ftruncate, fd, EINVAL,
                              [&](RegularFile& file) { return file.truncate(size); }));
 }
 
-}  // namespace tambour
+}  // namespace tambour::sim

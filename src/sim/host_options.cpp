@@ -1,4 +1,4 @@
-// SimulatedHost: socket options, name resolution and control functions.
+// sim::Host: socket options, name resolution and control functions.
 
 #include <netdb.h>
 #include <netinet/in.h>
@@ -9,13 +9,13 @@
 #include <cstring>
 #include <optional>
 
-#include <tambour/simulated_host.h>
+#include <tambour/sim/host.h>
 
 #include "sim/machine.h"
 
-namespace tambour {
+namespace tambour::sim {
 
-using sim::Socket;
+using detail::Socket;
 
 namespace {
 
@@ -46,10 +46,10 @@ bool copy_in(const void* from, socklen_t size, Value& to) noexcept {
   return true;
 }
 
-void add_address(const sim::Address& address, int family, std::vector<sockaddr_storage>& found) {
+void add_address(const detail::Address& address, int family, std::vector<sockaddr_storage>& found) {
   sockaddr_storage& place = found.emplace_back();
   socklen_t size = sizeof place;
-  sim::store(address, family, reinterpret_cast<sockaddr*>(&place), &size);
+  detail::store(address, family, reinterpret_cast<sockaddr*>(&place), &size);
 }
 
 int set_socket_option(Socket& socket, int option, const void* value, socklen_t size) noexcept {
@@ -68,8 +68,7 @@ int set_socket_option(Socket& socket, int option, const void* value, socklen_t s
 
 }  // namespace
 
-int SimulatedHost::getsockopt(int fd, int level, int option, void* value,
-                              socklen_t* size) noexcept {
+int Host::getsockopt(int fd, int level, int option, void* value, socklen_t* size) noexcept {
   return int(machine_->call_on_socket(SystemCall::getsockopt, fd, [&](Socket& socket) {
     const auto answer = option_value(socket, level, option);
     if (!answer) return -ENOPROTOOPT;
@@ -79,8 +78,7 @@ int SimulatedHost::getsockopt(int fd, int level, int option, void* value,
   }));
 }
 
-int SimulatedHost::setsockopt(int fd, int level, int option, const void* value,
-                              socklen_t size) noexcept {
+int Host::setsockopt(int fd, int level, int option, const void* value, socklen_t size) noexcept {
   return int(machine_->call_on_socket(SystemCall::setsockopt, fd, [&](Socket& socket) {
     if (level == SOL_SOCKET) return set_socket_option(socket, option, value, size);
     const bool known = level == IPPROTO_TCP || level == IPPROTO_IP || level == IPPROTO_IPV6 ||
@@ -89,14 +87,14 @@ int SimulatedHost::setsockopt(int fd, int level, int option, const void* value,
   }));
 }
 
-int SimulatedHost::getsockname(int fd, sockaddr* address, socklen_t* size) noexcept {
+int Host::getsockname(int fd, sockaddr* address, socklen_t* size) noexcept {
   return int(machine_->call_on_socket(SystemCall::getsockname, fd, [&](Socket& socket) {
     store(socket.local(), socket.family(), address, size);
     return 0;
   }));
 }
 
-int SimulatedHost::getpeername(int fd, sockaddr* address, socklen_t* size) noexcept {
+int Host::getpeername(int fd, sockaddr* address, socklen_t* size) noexcept {
   return int(machine_->call_on_socket(SystemCall::getpeername, fd, [&](Socket& socket) {
     const auto* peer = socket.peer();
     if (peer == nullptr) return -ENOTCONN;
@@ -105,17 +103,17 @@ int SimulatedHost::getpeername(int fd, sockaddr* address, socklen_t* size) noexc
   }));
 }
 
-int SimulatedHost::look_up(const char* name, int family, std::vector<sockaddr_storage>& found) {
+int Host::look_up(const char* name, int family, std::vector<sockaddr_storage>& found) {
   const auto outcome = machine_->call(SystemCall::look_up, -1, [&] {
     const std::string_view wanted(name);
     const auto& machines = machine_->world.machines;
-    const auto host = std::ranges::find(machines, wanted, &sim::Machine::name);
-    for (const int each : {AF_INET6, AF_INET}) {
-      if (family != AF_UNSPEC && family != each) continue;
+    const auto host = std::ranges::find(machines, wanted, &detail::Machine::name);
+    for (const int value : {AF_INET6, AF_INET}) {
+      if (family != AF_UNSPEC && family != value) continue;
       if (host != machines.end()) {
-        add_address(sim::host_address(each, (*host)->number), each, found);
+        add_address(detail::host_address(value, (*host)->number), value, found);
       } else if (wanted == "localhost") {
-        add_address(sim::loopback_address(each), each, found);
+        add_address(detail::loopback_address(value), value, found);
       }
     }
     return std::int64_t(found.size());
@@ -124,27 +122,24 @@ int SimulatedHost::look_up(const char* name, int family, std::vector<sockaddr_st
   return outcome == 0 ? EAI_NONAME : 0;
 }
 
-void SimulatedHost::set_descriptors_max(std::size_t count) noexcept {
-  machine_->descriptors_max = count;
-}
+void Host::set_descriptors_max(std::size_t count) noexcept { machine_->descriptors_max = count; }
 
-std::size_t SimulatedHost::descriptors() const noexcept { return machine_->descriptors(); }
+std::size_t Host::descriptors() const noexcept { return machine_->descriptors(); }
 
-void SimulatedHost::fail_next(SystemCall call, int error, unsigned times,
-                              unsigned skipped) noexcept {
+void Host::fail_next(SystemCall call, int error, unsigned times, unsigned skipped) noexcept {
   machine_->fail_next(call, error, times, skipped);
 }
 
-void SimulatedHost::reset(int fd) noexcept {
+void Host::reset(int fd) noexcept {
   const auto file = machine_->file(fd);
   if (file == nullptr || file->as_socket() == nullptr) return;
   machine_->world.trace_line(machine_->name) << "reset " << fd;
   file->as_socket()->reset();
 }
 
-void SimulatedHost::close_all() noexcept {
+void Host::close_all() noexcept {
   machine_->world.trace_line(machine_->name) << "closes all";
   machine_->close_all();
 }
 
-}  // namespace tambour
+}  // namespace tambour::sim

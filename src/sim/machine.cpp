@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string_view>
 
-namespace tambour::sim {
+namespace tambour::sim::detail {
 namespace {
 
 constexpr std::array<std::string_view, 28> call_names{
@@ -15,12 +15,14 @@ constexpr std::array<std::string_view, 28> call_names{
     "send",   "getsockopt", "setsockopt", "getsockname", "getpeername", "unlink",  "open",
     "pread",  "pwrite",     "fsync",      "fstat",       "ftruncate",   "look_up", "lstat"};
 
-bool makes_descriptors(SystemCall what) noexcept {
-  return what <= SystemCall::dup || what == SystemCall::accept || what == SystemCall::open;
+bool makes_descriptors(sim::SystemCall system_call) noexcept {
+  return system_call <= sim::SystemCall::dup || system_call == sim::SystemCall::accept ||
+         system_call == sim::SystemCall::open;
 }
 
-bool waits(SystemCall what) noexcept {
-  return what == SystemCall::accept || (what >= SystemCall::read && what <= SystemCall::send);
+bool waits(sim::SystemCall system_call) noexcept {
+  return system_call == sim::SystemCall::accept ||
+         (system_call >= sim::SystemCall::read && system_call <= sim::SystemCall::send);
 }
 
 std::string_view name_of_error(int error) noexcept {
@@ -40,11 +42,11 @@ int Machine::install(FilePointer opened) {
     *free = std::move(opened);
   }
   ++descriptors_;
-  return SimulatedHost::first_descriptor + int(index);
+  return sim::Host::first_descriptor + int(index);
 }
 
 int Machine::install_at(int fd, FilePointer opened) {
-  const auto index = std::size_t(fd - SimulatedHost::first_descriptor);
+  const auto index = std::size_t(fd - sim::Host::first_descriptor);
   if (index >= files_.size()) files_.resize(index + 1);
   opened->add_descriptor();  // First, because it may be the file that is closed here.
   close(fd);
@@ -56,22 +58,23 @@ int Machine::install_at(int fd, FilePointer opened) {
 int Machine::close(int fd) {
   const FilePointer closed = file(fd);
   if (closed == nullptr) return -EBADF;
-  files_[std::size_t(fd - SimulatedHost::first_descriptor)].reset();
+  files_[std::size_t(fd - sim::Host::first_descriptor)].reset();
   --descriptors_;
   if (closed->drop_descriptor()) closed->close();
   return 0;
 }
 
 void Machine::close_all() {
-  for (std::size_t i = 0; i < files_.size(); ++i) close(SimulatedHost::first_descriptor + int(i));
+  for (std::size_t i = 0; i < files_.size(); ++i) close(sim::Host::first_descriptor + int(i));
 }
 
-void Machine::fail_next(SystemCall what, int error, unsigned times, unsigned skipped) noexcept {
-  faults_[std::size_t(what)] = {.error = error, .times = times, .skipped = skipped};
+void Machine::fail_next(sim::SystemCall system_call, int error, unsigned times,
+                        unsigned skipped) noexcept {
+  faults_[std::size_t(system_call)] = {.error = error, .times = times, .skipped = skipped};
 }
 
-int Machine::fault(SystemCall what, int fd) {
-  Fault& wanted = faults_[std::size_t(what)];
+int Machine::fault(sim::SystemCall system_call, int fd) {
+  Fault& wanted = faults_[std::size_t(system_call)];
   if (wanted.times != 0) {
     if (wanted.skipped != 0) {
       --wanted.skipped;
@@ -80,18 +83,19 @@ int Machine::fault(SystemCall what, int fd) {
       return -wanted.error;
     }
   }
-  return chance_of_fault(what, fd);
+  return chance_of_fault(system_call, fd);
 }
 
-int Machine::chance_of_fault(SystemCall what, int fd) {
-  const SimulationOptions& options = world.options;
-  if (makes_descriptors(what)) {
+int Machine::chance_of_fault(sim::SystemCall system_call, int fd) {
+  const sim::Options& options = world.options;
+  if (makes_descriptors(system_call)) {
     if (world.random.chance(options.no_descriptors))
       return world.random.chance(0.5) ? -EMFILE : -ENFILE;
     if (world.random.chance(options.no_memory)) return -ENOMEM;
   }
-  if (what == SystemCall::send && world.random.chance(options.no_memory)) return -ENOBUFS;
-  if (waits(what) && world.random.chance(options.would_block)) {
+  if (system_call == sim::SystemCall::send && world.random.chance(options.no_memory))
+    return -ENOBUFS;
+  if (waits(system_call) && world.random.chance(options.would_block)) {
     // An edge-triggered watcher needs another event, because the file was ready all along.
     world.schedule_in(world.draw_delay_ns(), [opened = std::weak_ptr(file(fd))] {
       if (const FilePointer later = opened.lock()) later->changed();
@@ -101,10 +105,10 @@ int Machine::chance_of_fault(SystemCall what, int fd) {
   return 0;
 }
 
-std::int64_t Machine::finish(SystemCall what, int fd, std::int64_t outcome) {
+std::int64_t Machine::finish(sim::SystemCall system_call, int fd, std::int64_t outcome) {
   if (world.options.trace) {
     auto line = world.trace_line(name);
-    line << call_names[std::size_t(what)];
+    line << call_names[std::size_t(system_call)];
     if (fd >= 0) line << " " << fd;
     line << " = ";
     if (outcome < 0) {
@@ -235,4 +239,4 @@ Socket* Machine::find(int type, const Address& address) const noexcept {
   return wildcard;
 }
 
-}  // namespace tambour::sim
+}  // namespace tambour::sim::detail

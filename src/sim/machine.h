@@ -1,4 +1,4 @@
-// The implementation of a SimulatedHost: its descriptors, names and ports, and injected faults.
+// The implementation of a sim::Host: its descriptors, names and ports, and injected faults.
 #pragma once
 
 #include <array>
@@ -11,14 +11,15 @@
 #include <utility>
 #include <vector>
 
-#include <tambour/simulated_host.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/sim/host.h>
 
 #include "backend/system.h"
 #include "sim/file.h"
 #include "sim/sockets/address.h"
 #include "sim/world.h"
 
-namespace tambour::sim {
+namespace tambour::sim::detail {
 
 class Machine {
  public:
@@ -34,8 +35,8 @@ class Machine {
 
   // Descriptors.
   [[nodiscard]] FilePointer file(int fd) const noexcept {
-    const auto index = std::size_t(fd - SimulatedHost::first_descriptor);
-    return fd >= SimulatedHost::first_descriptor && index < files_.size() ? files_[index] : nullptr;
+    const auto index = std::size_t(fd - sim::Host::first_descriptor);
+    return fd >= sim::Host::first_descriptor && index < files_.size() ? files_[index] : nullptr;
   }
   [[nodiscard]] std::size_t descriptors() const noexcept { return descriptors_; }
   /// Returns 0, or -EMFILE if `count` more descriptors would exceed the limit.
@@ -52,28 +53,28 @@ class Machine {
   /// Performs a system call: injects a fault or runs `body`, which returns a result or a negated
   /// errno value, then writes the trace and returns as the system call does.
   template <class Body>
-  std::int64_t call(SystemCall what, int fd, Body&& body) {
-    std::int64_t outcome = fault(what, fd);
+  std::int64_t call(sim::SystemCall system_call, int fd, Body&& body) {
+    std::int64_t outcome = fault(system_call, fd);
     if (outcome == 0) outcome = body();
-    return finish(what, fd, outcome);
+    return finish(system_call, fd, outcome);
   }
   /// Like call(), for calls on an open file: `body(file)`.
   template <class Body>
-  std::int64_t call_on_file(SystemCall what, int fd, Body&& body) {
-    return call(what, fd, [&]() -> std::int64_t {
+  std::int64_t call_on_file(sim::SystemCall system_call, int fd, Body&& body) {
+    return call(system_call, fd, [&]() -> std::int64_t {
       const FilePointer opened = file(fd);
       return opened == nullptr ? -EBADF : body(*opened);
     });
   }
   /// Like call_on_file(), for sockets: `body(socket)`.
   template <class Body>
-  std::int64_t call_on_socket(SystemCall what, int fd, Body&& body) {
-    return call_on_file(what, fd, [&](File& opened) -> std::int64_t {
+  std::int64_t call_on_socket(sim::SystemCall system_call, int fd, Body&& body) {
+    return call_on_file(system_call, fd, [&](File& opened) -> std::int64_t {
       Socket* socket = opened.as_socket();
       return socket == nullptr ? -ENOTSOCK : body(*socket);
     });
   }
-  void fail_next(SystemCall what, int error, unsigned times, unsigned skipped) noexcept;
+  void fail_next(sim::SystemCall system_call, int error, unsigned times, unsigned skipped) noexcept;
 
   /// Regular files by name. An open file shares ownership of its bytes.
   std::map<std::string, std::shared_ptr<std::string>> disk;
@@ -104,9 +105,9 @@ class Machine {
     unsigned skipped = 0;
   };
 
-  int fault(SystemCall what, int fd);
-  int chance_of_fault(SystemCall what, int fd);
-  std::int64_t finish(SystemCall what, int fd, std::int64_t outcome);
+  int fault(sim::SystemCall system_call, int fd);
+  int chance_of_fault(sim::SystemCall system_call, int fd);
+  std::int64_t finish(sim::SystemCall system_call, int fd, std::int64_t outcome);
   [[nodiscard]] bool is_own(const Address& address) const noexcept;
   [[nodiscard]] bool is_taken(int type, const Address& address) const noexcept;
 
@@ -128,4 +129,4 @@ class Machine {
   ino_t last_inode_ = 0;
 };
 
-}  // namespace tambour::sim
+}  // namespace tambour::sim::detail

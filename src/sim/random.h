@@ -9,7 +9,9 @@
 #include <bit>
 #include <cstdint>
 
-namespace tambour::sim {
+#include <tambour/detail/namespaces.h>
+
+namespace tambour::sim::detail {
 
 class Random {
  public:
@@ -60,4 +62,4 @@ class Random {
   std::array<std::uint64_t, 4> state_{};
 };
 
-}  // namespace tambour::sim
+}  // namespace tambour::sim::detail

@@ -7,10 +7,12 @@
 #include <memory>
 #include <string>
 
+#include <tambour/detail/namespaces.h>
+
 #include "sim/file.h"
 #include "sim/world.h"
 
-namespace tambour::sim {
+namespace tambour::sim::detail {
 
 class RegularFile final : public File {
  public:
@@ -46,4 +48,4 @@ class RegularFile final : public File {
   off_t position_ = 0;
 };
 
-}  // namespace tambour::sim
+}  // namespace tambour::sim::detail

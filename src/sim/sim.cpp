@@ -9,7 +9,7 @@
 #include "loop/core.h"
 #include "sim/world.h"
 
-namespace tambour::sim {
+namespace tambour::sim::detail {
 
 Sim::Sim(Machine& machine) : machine_(machine) {
   traits_ = {.kind = BackendKind::simulated,
@@ -26,7 +26,7 @@ void Sim::belong_to(backend::Owner& owner) noexcept { core_ = &static_cast<loop:
 
 Sim::~Sim() {
   for (std::size_t i = 0; i < watches_.size(); ++i)
-    stop_watching(SimulatedHost::first_descriptor + int(i));
+    stop_watching(sim::Host::first_descriptor + int(i));
   std::erase(machine_.world.loops, this);
 }
 
@@ -72,15 +72,15 @@ void Sim::queue(Watch& watch) noexcept {
 }
 
 Watch& Sim::watch_on(int fd) {
-  const auto index = std::size_t(fd - SimulatedHost::first_descriptor);
+  const auto index = std::size_t(fd - sim::Host::first_descriptor);
   if (index >= watches_.size()) watches_.resize(index + 1);
   if (watches_[index] == nullptr) watches_[index] = std::make_unique<Watch>(Watch{.fd = fd});
   return *watches_[index];
 }
 
 void Sim::stop_watching(int fd) noexcept {
-  const auto index = std::size_t(fd - SimulatedHost::first_descriptor);
-  if (fd < SimulatedHost::first_descriptor || index >= watches_.size()) return;
+  const auto index = std::size_t(fd - sim::Host::first_descriptor);
+  if (fd < sim::Host::first_descriptor || index >= watches_.size()) return;
   Watch* watch = watches_[index].get();
   if (watch != nullptr && watch->file != nullptr) watch->file->detach(*watch);
 }
@@ -191,4 +191,4 @@ void Sim::wait_until(std::int64_t deadline_ns, base::ReadyQueue& ready) {
   }
 }
 
-}  // namespace tambour::sim
+}  // namespace tambour::sim::detail

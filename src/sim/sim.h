@@ -11,11 +11,13 @@
 #include <string>
 #include <vector>
 
+#include <tambour/detail/namespaces.h>
+
 #include "backend/backend.h"
 #include "backend/fd_records.h"
 #include "sim/machine.h"
 
-namespace tambour::sim {
+namespace tambour::sim::detail {
 
 class Sim final : public backend::Backend, private Watcher {
  public:
@@ -81,4 +83,4 @@ class Sim final : public backend::Backend, private Watcher {
   detail::ReadyNode wake_up_{[](detail::ReadyNode&) {}};
 };
 
-}  // namespace tambour::sim
+}  // namespace tambour::sim::detail

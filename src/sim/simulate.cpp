@@ -7,11 +7,12 @@
 #include <cstdlib>
 #include <exception>
 
-#include <tambour/simulation.h>
+#include <tambour/sim/simulation.h>
 
 #include "base/parse_number.h"
 
-namespace tambour {
+namespace tambour::sim {
+
 namespace {
 
 constexpr const char* seed_variable = "TAMBOUR_SIM_SEED";
@@ -19,7 +20,7 @@ constexpr const char* seed_variable = "TAMBOUR_SIM_SEED";
 std::optional<std::uint64_t> seed_of_environment() {
   const char* text = std::getenv(seed_variable);
   if (text == nullptr || *text == '\0') return std::nullopt;
-  const auto seed = base::parse_number<std::uint64_t>(text);
+  const auto seed = detail::base::parse_number<std::uint64_t>(text);
   if (!seed) throw std::system_error(seed.error(), seed_variable);
   return *seed;
 }
@@ -66,8 +67,8 @@ std::string tail_of(const std::string& trace) {
   return trace.substr(trace.find('\n', trace.size() - bytes_max) + 1);
 }
 
-std::optional<SimulationFailure> simulate_one(std::uint64_t seed, const SimulationOptions& options,
-                                              const Callback<void(Simulation&)>& scenario) {
+std::optional<Failure> simulate_one(std::uint64_t seed, const Options& options,
+                                    const Callback<void(Simulation&)>& scenario) {
   SeedReporter::set_seed(seed);
   Simulation simulation(seed, options);
   try {
@@ -78,20 +79,19 @@ std::optional<SimulationFailure> simulate_one(std::uint64_t seed, const Simulati
     simulation.fail("something was thrown that is no std::exception");
   }
   if (simulation.failure().empty()) return std::nullopt;
-  return SimulationFailure{
-      .seed = seed, .what = simulation.failure(), .trace_tail = tail_of(simulation.trace())};
+  return Failure{
+      .seed = seed, .message = simulation.failure(), .trace_tail = tail_of(simulation.trace())};
 }
 
 }  // namespace
 
-std::string SimulationFailure::report() const {
-  return "seed " + std::to_string(seed) + " failed: " + what + "\nrepeat it with " + seed_variable +
-         "=" + std::to_string(seed) + "\n" + trace_tail;
+std::string Failure::report() const {
+  return "seed " + std::to_string(seed) + " failed: " + message + "\nrepeat it with " +
+         seed_variable + "=" + std::to_string(seed) + "\n" + trace_tail;
 }
 
-std::optional<SimulationFailure> simulate(
-    Seeds seeds, const Callback<void(Simulation&)>& scenario,
-    const Callback<SimulationOptions(std::uint64_t)>& options) {
+std::optional<Failure> simulate(Seeds seeds, const Callback<void(Simulation&)>& scenario,
+                                const Callback<Options(std::uint64_t)>& options) {
   if (const auto wanted = seed_of_environment()) seeds = {.first = *wanted, .count = 1};
   const SeedReporter reporter;
   for (std::uint64_t i = 0; i < seeds.count; ++i) {
@@ -101,4 +101,4 @@ std::optional<SimulationFailure> simulate(
   return std::nullopt;
 }
 
-}  // namespace tambour
+}  // namespace tambour::sim

@@ -1,18 +1,18 @@
 // Simulation: hosts, the network between them, the clock, and the failure of a run.
-#include <tambour/simulation.h>
+#include <tambour/sim/simulation.h>
 
 #include <utility>
 
 #include "sim/machine.h"
 #include "sim/world.h"
 
-namespace tambour {
+namespace tambour::sim {
 
-using sim::Machine;
-using sim::Random;
-using sim::World;
+using detail::Machine;
+using detail::Random;
+using detail::World;
 
-SimulationOptions SimulationOptions::rough(std::uint64_t seed) noexcept {
+Options Options::rough(std::uint64_t seed) noexcept {
   // A stream of numbers independent of the simulation's own.
   Random random(~seed);
   // Zero in half of all simulations, otherwise up to `often`.
@@ -20,7 +20,7 @@ SimulationOptions SimulationOptions::rough(std::uint64_t seed) noexcept {
     constexpr double levels = 8;
     return random.chance(0.5) ? 0.0 : often * double(1 + random.below(8)) / levels;
   };
-  SimulationOptions options;
+  Options options;
   options.delay_max = Duration(random.between(100'000, 50'000'000));
   options.delay_mostly_short = random.chance(0.5);
   options.datagram_loss = some(0.3);
@@ -39,16 +39,16 @@ SimulationOptions SimulationOptions::rough(std::uint64_t seed) noexcept {
   return options;
 }
 
-Simulation::Simulation(std::uint64_t seed, const SimulationOptions& options)
+Simulation::Simulation(std::uint64_t seed, const Options& options)
     : world_(std::make_unique<World>(seed, options)) {}
 
 Simulation::~Simulation() = default;
 
-SimulatedHost& Simulation::add_host(std::string_view name) {
+Host& Simulation::add_host(std::string_view name) {
   const auto number = unsigned(world_->hosts.size() + 1);
   auto machine = std::make_unique<Machine>(*world_, name, number);
   world_->machines.push_back(machine.get());
-  world_->hosts.push_back(std::make_unique<SimulatedHost>(std::move(machine)));
+  world_->hosts.push_back(std::make_unique<Host>(std::move(machine)));
   return *world_->hosts.back();
 }
 
@@ -67,7 +67,7 @@ void Simulation::after(Duration delay, Callback<void()> step) {
 }
 
 void Simulation::spend(Duration time) {
-  world_->advance_to(base::saturating_add(world_->now_ns(), time.count()));
+  world_->advance_to(detail::base::saturating_add(world_->now_ns(), time.count()));
 }
 
 TimePoint Simulation::now() const noexcept { return TimePoint(Duration(world_->now_ns())); }
@@ -80,20 +80,20 @@ void Simulation::set_wall_clock(std::chrono::sys_time<Duration> time) {
   world_->set_wall(time.time_since_epoch().count());
 }
 
-void Simulation::cut(SimulatedHost& from, SimulatedHost& to) {
+void Simulation::cut(Host& from, Host& to) {
   world_->cut(from.machine_->number, to.machine_->number);
 }
 
-void Simulation::partition(SimulatedHost& one, SimulatedHost& other) {
+void Simulation::partition(Host& one, Host& other) {
   cut(one, other);
   cut(other, one);
 }
 
-void Simulation::isolate(SimulatedHost& host) {
+void Simulation::isolate(Host& host) {
   for (const auto& other : world_->hosts) partition(host, *other);
 }
 
-void Simulation::heal(SimulatedHost& one, SimulatedHost& other) {
+void Simulation::heal(Host& one, Host& other) {
   world_->heal(one.machine_->number, other.machine_->number);
   world_->heal(other.machine_->number, one.machine_->number);
 }
@@ -104,7 +104,7 @@ void Simulation::heal() {
   }
 }
 
-SimulationOptions& Simulation::options() noexcept { return world_->options; }
+Options& Simulation::options() noexcept { return world_->options; }
 
 std::uint64_t Simulation::seed() const noexcept { return world_->seed; }
 
@@ -114,10 +114,10 @@ bool Simulation::chance(double probability) noexcept { return world_->random.cha
 
 const std::string& Simulation::trace() const noexcept { return world_->trace.text(); }
 
-void Simulation::note(std::string_view what) { world_->trace_line("note") << what; }
+void Simulation::note(std::string_view text) { world_->trace_line("note") << text; }
 
 void Simulation::set_tracer(Callback<void(std::string_view)> tracer) {
   world_->trace.set_tracer(std::move(tracer));
 }
 
-}  // namespace tambour
+}  // namespace tambour::sim

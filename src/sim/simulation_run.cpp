@@ -7,32 +7,33 @@
 #include <cstdint>
 #include <vector>
 
-#include <tambour/simulation.h>
+#include <tambour/sim/simulation.h>
 
 #include "loop/core.h"
 #include "sim/sim.h"
 #include "sim/world.h"
 
-namespace tambour {
+namespace tambour::sim {
+
 namespace {
 
-using sim::Sim;
-using sim::World;
+using detail::Sim;
+using detail::World;
 
 /// The pending work of all loops.
 struct Agenda {
   std::vector<Sim*> due;
   /// When the first of the loops without due work will have some.
-  std::int64_t next_ns = base::end_of_time_ns;
+  std::int64_t next_ns = detail::base::end_of_time_ns;
   bool any_alive = false;
 };
 
 void collect_due(World& world, Agenda& agenda) {
   agenda.due.clear();
-  agenda.next_ns = base::end_of_time_ns;
+  agenda.next_ns = detail::base::end_of_time_ns;
   agenda.any_alive = false;
   for (Sim* sim : world.loops) {
-    loop::Core& core = *sim->core();
+    detail::loop::Core& core = *sim->core();
     if (core.take_stop()) sim->stopped = true;
     if (sim->stopped || !core.alive()) continue;
     agenda.any_alive = true;
@@ -49,9 +50,9 @@ void collect_due(World& world, Agenda& agenda) {
 /// Advances the virtual clock to the next event, but not beyond the end.
 void wait_for_next(World& world, const Agenda& agenda, std::int64_t end_ns) {
   std::int64_t next_ns = agenda.next_ns;
-  if (next_ns != base::end_of_time_ns) {
+  if (next_ns != detail::base::end_of_time_ns) {
     const std::int64_t lateness_max_ns = world.options.lateness_max.count();
-    next_ns = base::saturating_add(next_ns, world.random.between(0, lateness_max_ns));
+    next_ns = detail::base::saturating_add(next_ns, world.random.between(0, lateness_max_ns));
   }
   world.advance_to(std::min({next_ns, world.next_event_ns(), end_ns}));
 }
@@ -73,14 +74,14 @@ struct Stoppable {
 };
 
 /// `to_the_end`: continue until `end_ns` even if no work is left.
-SimulationEnd run_until(World& world, std::int64_t end_ns, bool to_the_end) {
+End run_until(World& world, std::int64_t end_ns, bool to_the_end) {
   const Stoppable stoppable(world);
   Agenda agenda;
   while (!world.stop) {
     if (world.make_due_step()) continue;
     collect_due(world, agenda);
-    if (!to_the_end && !agenda.any_alive && !world.any_steps()) return SimulationEnd::finished;
-    if (world.now_ns() >= end_ns) return SimulationEnd::timeout;
+    if (!to_the_end && !agenda.any_alive && !world.any_steps()) return End::finished;
+    if (world.now_ns() >= end_ns) return End::timeout;
     if (!agenda.due.empty()) {
       // The agenda is stale after this call, because callbacks may destroy loops. Steps may do so
       // too, including this loop, and may throw, so they are held until the call returns.
@@ -88,25 +89,24 @@ SimulationEnd run_until(World& world, std::int64_t end_ns, bool to_the_end) {
       agenda.due[world.random.below(agenda.due.size())]->core()->run_ready();
       continue;
     }
-    const bool will_come = std::min(agenda.next_ns, world.next_event_ns()) != base::end_of_time_ns;
-    if (!to_the_end && !will_come) return SimulationEnd::stalled;
+    const bool will_come =
+        std::min(agenda.next_ns, world.next_event_ns()) != detail::base::end_of_time_ns;
+    if (!to_the_end && !will_come) return End::stalled;
     wait_for_next(world, agenda, end_ns);
   }
-  return SimulationEnd::stopped;
+  return End::stopped;
 }
 
 std::int64_t end_of(const World& world, Duration time) noexcept {
-  return base::saturating_add(world.now_ns(), std::max<std::int64_t>(time.count(), 0));
+  return detail::base::saturating_add(world.now_ns(), std::max<std::int64_t>(time.count(), 0));
 }
 
 }  // namespace
 
-SimulationEnd Simulation::run(Duration time_max) {
+End Simulation::run(Duration time_max) {
   return run_until(*world_, end_of(*world_, time_max), false);
 }
 
-SimulationEnd Simulation::run_for(Duration time) {
-  return run_until(*world_, end_of(*world_, time), true);
-}
+End Simulation::run_for(Duration time) { return run_until(*world_, end_of(*world_, time), true); }
 
-}  // namespace tambour
+}  // namespace tambour::sim

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 
-namespace tambour::sim {
+namespace tambour::sim::detail {
 
 Trace::Line::Line(Trace* trace, std::int64_t now_ns, std::string_view subject) : trace_(trace) {
   if (trace_ == nullptr) return;
@@ -43,4 +43,4 @@ void Trace::append_time(std::int64_t now_ns) {
   text_.append(fraction.data(), fraction.size());
 }
 
-}  // namespace tambour::sim
+}  // namespace tambour::sim::detail

@@ -10,9 +10,10 @@
 #include <string_view>
 #include <utility>
 
-#include <tambour/callback.h>
+#include <tambour/base/callback.h>
+#include <tambour/detail/namespaces.h>
 
-namespace tambour::sim {
+namespace tambour::sim::detail {
 
 class Trace {
  public:
@@ -50,4 +51,4 @@ class Trace {
   Callback<void(std::string_view)> tracer_;
 };
 
-}  // namespace tambour::sim
+}  // namespace tambour::sim::detail

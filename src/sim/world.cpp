@@ -9,7 +9,7 @@
 #include "sim/sim.h"
 #include "sim/sockets/channel.h"
 
-namespace tambour::sim {
+namespace tambour::sim::detail {
 namespace {
 
 // Not zero, which programs often use for "never".
@@ -17,7 +17,7 @@ constexpr std::int64_t start_ns = 3600 * base::ns_per_s;
 
 }  // namespace
 
-World::World(std::uint64_t chosen_seed, const SimulationOptions& chosen)
+World::World(std::uint64_t chosen_seed, const sim::Options& chosen)
     : seed(chosen_seed),
       options(chosen),
       random(chosen_seed),
@@ -39,8 +39,8 @@ void World::set_wall(std::int64_t wall_ns_wanted) {
   for (Sim* loop : loops) loop->wake();
 }
 
-void World::schedule(std::int64_t at_ns, Callback<void()> what) {
-  events_.push_back({at_ns > now_ns_ ? at_ns : now_ns_, scheduled_++, std::move(what)});
+void World::schedule(std::int64_t at_ns, Callback<void()> function) {
+  events_.push_back({at_ns > now_ns_ ? at_ns : now_ns_, scheduled_++, std::move(function)});
   std::push_heap(events_.begin(), events_.end(), &is_later);
 }
 
@@ -50,7 +50,7 @@ void World::advance_to(std::int64_t ns) {
     const Event event = std::move(events_.back());
     events_.pop_back();
     now_ns_ = std::max(now_ns_, event.at_ns);
-    event.what();
+    event.function();
   }
   now_ns_ = std::max(now_ns_, ns);
 }
@@ -99,4 +99,4 @@ void World::heal(unsigned from, unsigned to) {
   }
 }
 
-}  // namespace tambour::sim
+}  // namespace tambour::sim::detail

@@ -12,14 +12,15 @@
 #include <utility>
 #include <vector>
 
-#include <tambour/callback.h>
-#include <tambour/simulation.h>
+#include <tambour/base/callback.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/sim/simulation.h>
 
 #include "base/clock.h"
 #include "sim/random.h"
 #include "sim/trace.h"
 
-namespace tambour::sim {
+namespace tambour::sim::detail {
 
 class Channel;
 class Machine;
@@ -27,7 +28,7 @@ class Sim;
 
 class World {
  public:
-  World(std::uint64_t seed, const SimulationOptions& options);
+  World(std::uint64_t seed, const sim::Options& options);
   World(const World&) = delete;
   World& operator=(const World&) = delete;
   ~World();
@@ -38,11 +39,11 @@ class World {
   void set_wall(std::int64_t wall_ns);
   [[nodiscard]] std::uint64_t wall_changes() const noexcept { return wall_changes_; }
 
-  /// Schedules `what` for `at_ns`, or for now if that has passed. Events at the same time run in
-  /// the order in which they were scheduled.
-  void schedule(std::int64_t at_ns, Callback<void()> what);
-  void schedule_in(std::int64_t delay_ns, Callback<void()> what) {
-    schedule(base::saturating_add(now_ns_, delay_ns), std::move(what));
+  /// Schedules `function` for `at_ns`, or for now if that has passed. Events at the same time run
+  /// in the order in which they were scheduled.
+  void schedule(std::int64_t at_ns, Callback<void()> function);
+  void schedule_in(std::int64_t delay_ns, Callback<void()> function) {
+    schedule(base::saturating_add(now_ns_, delay_ns), std::move(function));
   }
   /// Returns end_of_time_ns if no event is scheduled.
   [[nodiscard]] std::int64_t next_event_ns() const noexcept {
@@ -86,12 +87,12 @@ class World {
   }
 
   const std::uint64_t seed;
-  SimulationOptions options;
+  sim::Options options;
   Random random;
   Trace trace;
   std::string failure;
   bool stop = false;
-  std::vector<std::unique_ptr<SimulatedHost>> hosts;
+  std::vector<std::unique_ptr<sim::Host>> hosts;
   std::vector<Machine*> machines;  ///< The implementations of the hosts, in the same order.
   std::vector<Sim*> loops;
 
@@ -99,7 +100,7 @@ class World {
   struct Event {
     std::int64_t at_ns;
     std::uint64_t number;
-    Callback<void()> what;
+    Callback<void()> function;
   };
   /// Orders a heap with the earliest event at the top.
   static bool is_later(const Event& one, const Event& other) noexcept {
@@ -121,4 +122,4 @@ class World {
   std::vector<std::weak_ptr<Channel>> stuck_;
 };
 
-}  // namespace tambour::sim
+}  // namespace tambour::sim::detail

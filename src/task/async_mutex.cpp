@@ -1,27 +1,27 @@
-// AsyncMutex: the queue of tasks that wait, and the transfer to the first of them.
-#include <tambour/async_mutex.h>
-
+// TaskMutex: the queue of tasks that wait, and the transfer to the first of them.
 #include <cerrno>
+
+#include <tambour/task/mutex.h>
 
 #include "base/check.h"
 #include "loop/core.h"
 
 namespace tambour {
 
-AsyncMutex::AsyncMutex(EventLoop& loop, std::source_location created_at) noexcept
-    : core_(&loop::core_of(loop)), created_at_(created_at) {
+TaskMutex::TaskMutex(EventLoop& loop, std::source_location created_at) noexcept
+    : core_(&detail::loop::core_of(loop)), created_at_(created_at) {
   core_->check_thread_of(created_at);
   core_->attach();
 }
 
-AsyncMutex::~AsyncMutex() {
+TaskMutex::~TaskMutex() {
   core_->check_thread_unless_closed(created_at_);
   if (passed_to_ != nullptr) {
     passed_to_->passed_ = false;
     passed_to_->complete(ECANCELED);
   } else if (locked_) [[unlikely]] {
-    base::fail_check(
-        "the AsyncMutex created in %s:%u was destroyed while it was locked; destroy its Guard "
+    detail::base::fail_check(
+        "the TaskMutex created in %s:%u was destroyed while it was locked; destroy its Guard "
         "first, "
         "for example by declaring the mutex before the scope of the tasks that lock it",
         created_at_.file_name(), unsigned(created_at_.line()));
@@ -30,12 +30,12 @@ AsyncMutex::~AsyncMutex() {
   core_->detach();
 }
 
-bool AsyncMutex::acquire(std::source_location function) noexcept {
+bool TaskMutex::acquire(std::source_location function) noexcept {
   core_->check_thread_of(created_at_, function);
   return !std::exchange(locked_, true);
 }
 
-void AsyncMutex::unlock() noexcept {
+void TaskMutex::unlock() noexcept {
   core_->check_thread_unless_closed(created_at_);
   auto* const next = static_cast<Lock*>(waiting_.front());
   if (next == nullptr) {
@@ -47,7 +47,7 @@ void AsyncMutex::unlock() noexcept {
   next->complete(0);
 }
 
-void AsyncMutex::unlock_and_pass_on() noexcept {
+void TaskMutex::unlock_and_pass_on() noexcept {
   passed_to_ = nullptr;
   unlock();
 }

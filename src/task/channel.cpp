@@ -1,18 +1,18 @@
-// ChannelBase: the part of Channel that does not depend on the type of its items.
-#include <tambour/channel.h>
+// TaskChannelBase: the part of Channel that does not depend on the type of its items.
+#include <tambour/task/channel.h>
 
 #include "loop/core.h"
 
 namespace tambour {
 
-ChannelBase::ChannelBase(EventLoop& loop, std::size_t capacity,
-                         const std::source_location& created_at) noexcept
-    : core_(&loop::core_of(loop)), capacity_(capacity), created_at_(created_at) {
+TaskChannelBase::TaskChannelBase(EventLoop& loop, std::size_t capacity,
+                                 const std::source_location& created_at) noexcept
+    : core_(&detail::loop::core_of(loop)), capacity_(capacity), created_at_(created_at) {
   core_->check_thread_of(created_at);
   core_->attach();
 }
 
-ChannelBase::~ChannelBase() {
+TaskChannelBase::~TaskChannelBase() {
   core_->check_thread_unless_closed(created_at_);
   for (detail::TaskWaits* waits : {&senders_, &receivers_}) {
     while (auto* const wait = waits->front()) wait->complete(ECANCELED);
@@ -20,7 +20,7 @@ ChannelBase::~ChannelBase() {
   core_->detach();
 }
 
-void ChannelBase::close() noexcept {
+void TaskChannelBase::close() noexcept {
   core_->check_thread_of(created_at_);
   closed_ = true;
   for (detail::TaskWaits* waits : {&senders_, &receivers_}) {
@@ -28,7 +28,7 @@ void ChannelBase::close() noexcept {
   }
 }
 
-void ChannelBase::check_thread(std::source_location function) const noexcept {
+void TaskChannelBase::check_thread(std::source_location function) const noexcept {
   core_->check_thread_of(created_at_, function);
 }
 

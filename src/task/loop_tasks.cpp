@@ -3,17 +3,17 @@
 #include <memory>
 #include <utility>
 
-#include <tambour/event_loop.h>
-#include <tambour/task_scope.h>
+#include <tambour/loop/event_loop.h>
+#include <tambour/task/scope.h>
 
 #include "loop/core.h"
 
 namespace tambour {
 namespace {
 
-class LoopTasks final : public loop::Service {
+class LoopTasks final : public detail::loop::Service {
  public:
-  explicit LoopTasks(loop::Core& core) noexcept : core_(core) {}
+  explicit LoopTasks(detail::loop::Core& core) noexcept : core_(core) {}
 
   TaskScope& scope(EventLoop& loop) {
     if (scope_ == nullptr) {
@@ -33,12 +33,14 @@ class LoopTasks final : public loop::Service {
   void close() noexcept override { scope_.reset(); }
 
  private:
-  loop::Core& core_;
+  detail::loop::Core& core_;
   /// Not std::optional: a task that is destroyed with the scope may spawn another one.
   std::unique_ptr<TaskScope> scope_;
 };
 
 }  // namespace
+
+namespace detail {
 
 TaskScope& tasks_of(EventLoop& loop, std::source_location function) {
   loop::Core& core = loop::core_of(loop);
@@ -47,5 +49,7 @@ TaskScope& tasks_of(EventLoop& loop, std::source_location function) {
   if (!tasks) throw std::bad_alloc();
   return (*tasks)->scope(loop);
 }
+
+}  // namespace detail
 
 }  // namespace tambour

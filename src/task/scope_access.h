@@ -3,11 +3,11 @@
 
 #include <utility>
 
-#include <tambour/callback.h>
-#include <tambour/task_context.h>
-#include <tambour/task_scope.h>
+#include <tambour/base/callback.h>
+#include <tambour/task/context.h>
+#include <tambour/task/scope.h>
 
-namespace tambour::task {
+namespace tambour::detail::task {
 
 struct ScopeAccess {
   /// Invoked whenever a task has ended and has been destroyed.
@@ -20,4 +20,4 @@ struct ScopeAccess {
   }
 };
 
-}  // namespace tambour::task
+}  // namespace tambour::detail::task

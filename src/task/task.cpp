@@ -1,12 +1,12 @@
 // Resuming, transferring and destroying coroutines, and the aborts for misused tasks. Only this
 // file resumes a coroutine handle.
-#include <tambour/task.h>
+#include <tambour/task/task.h>
 
 #include <source_location>
 #include <string_view>
 #include <utility>
 
-#include <tambour/resumption.h>
+#include <tambour/detail/resumption.h>
 
 #include "base/check.h"
 
@@ -14,9 +14,11 @@ namespace tambour {
 namespace {
 
 // One word of static TLS even in a dlopen(3)ed module: the access needs no function call.
-[[gnu::tls_model("initial-exec")]] constinit thread_local Resumption* current = nullptr;
+[[gnu::tls_model("initial-exec")]] constinit thread_local detail::Resumption* current = nullptr;
 
 }  // namespace
+
+namespace detail {
 
 /// Sets `current` while the coroutine runs, and restores it however the coroutine is left.
 class Resumption::OnStack : public Resumption {
@@ -30,9 +32,11 @@ class Resumption::OnStack : public Resumption {
   ~OnStack() { current = outer_; }
 };
 
-const Resumption* Resumption::innermost() noexcept { return current; }
+}  // namespace detail
 
-void Resumption::run(std::coroutine_handle<> coroutine) {
+const detail::Resumption* detail::Resumption::innermost() noexcept { return current; }
+
+void detail::Resumption::run(std::coroutine_handle<> coroutine) {
   OnStack here;
   do {
     here.running_ = coroutine.address();
@@ -42,8 +46,8 @@ void Resumption::run(std::coroutine_handle<> coroutine) {
   } while (coroutine);
 }
 
-void Resumption::transfer(std::coroutine_handle<> from, std::coroutine_handle<> to) {
-  Resumption* const innermost = current;
+void detail::Resumption::transfer(std::coroutine_handle<> from, std::coroutine_handle<> to) {
+  detail::Resumption* const innermost = current;
   if (innermost != nullptr && innermost->running_ == from.address()) [[likely]] {
     innermost->next_ = to.address();
   } else if (to) {
@@ -62,9 +66,10 @@ bool detail::TaskPromiseBase::is_or_awaits(const void* frame) const noexcept {
 }
 
 void detail::TaskPromiseBase::destroy_suspended() noexcept {
-  for (const Resumption* each = Resumption::innermost(); each != nullptr; each = each->outer()) {
-    if (is_or_awaits(each->running())) [[unlikely]]
-      base::fail_check(
+  for (const detail::Resumption* resumption = detail::Resumption::innermost();
+       resumption != nullptr; resumption = resumption->outer()) {
+    if (is_or_awaits(resumption->running())) [[unlikely]]
+      detail::base::fail_check(
           "a Task, or the TaskScope that owns it, was destroyed by that task itself while it was "
           "running; let it end first, or destroy it in EventLoop::post()");
   }
@@ -86,13 +91,15 @@ void detail::fail_on_misplaced_frame(std::source_location at) noexcept {
   std::string_view name(at.function_name());
   if (name.starts_with("void ")) name.remove_prefix(5);
   name = name.substr(0, name.find('('));
-  base::fail_check(
+  detail::base::fail_check(
       "GCC 12 has compiled the coroutine %.*s (%s:%u) so that it cannot be resumed, because it has "
       "a co_await in the condition of if, while, do, for or switch and declares no variable: write "
       "`const auto result = co_await ...;` before the condition, or use clang 19 or GCC 13; "
       "tambour-check-coroutines finds all such coroutines",
       static_cast<int>(name.size()), name.data(), at.file_name(), unsigned(at.line()));
 }
+
+namespace detail {
 
 void fail_on_empty_task(const char* function, std::source_location at) noexcept {
   base::fail_check(
@@ -114,5 +121,7 @@ void fail_on_moved_wait(const char* function) noexcept {
       "expression, or call the function again for a new one",
       function);
 }
+
+}  // namespace detail
 
 }  // namespace tambour

@@ -1,14 +1,14 @@
 // TaskEvent: wakes all tasks that wait.
-#include <tambour/task_event.h>
-
 #include <cerrno>
+
+#include <tambour/task/event.h>
 
 #include "loop/core.h"
 
 namespace tambour {
 
 TaskEvent::TaskEvent(EventLoop& loop, std::source_location created_at) noexcept
-    : core_(&loop::core_of(loop)), created_at_(created_at) {
+    : core_(&detail::loop::core_of(loop)), created_at_(created_at) {
   core_->check_thread_of(created_at);
   core_->attach();
 }

@@ -1,12 +1,11 @@
 // TaskScope: starting and ending tasks, exceptions, stop requests, and joins.
-#include <tambour/task_scope.h>
-
 #include <cstddef>
 #include <memory>
 #include <new>
 #include <utility>
 
-#include <tambour/event_loop.h>
+#include <tambour/loop/event_loop.h>
+#include <tambour/task/scope.h>
 
 #include "base/check.h"
 #include "loop/core.h"
@@ -26,7 +25,7 @@ TaskScope::TaskScope(EventLoop& loop, std::source_location created_at)
     : TaskScope(loop, std::stop_token(), created_at) {}
 
 TaskScope::TaskScope(EventLoop& loop, std::stop_token outer, std::source_location created_at)
-    : core_(&loop::core_of(loop)),
+    : core_(&detail::loop::core_of(loop)),
       context_{.loop = &loop, .stop = stop_.get_token()},
       created_at_(created_at),
       outer_(std::move(outer), Forward{*this}) {
@@ -107,7 +106,7 @@ void TaskScope::start(detail::TaskPromiseBase& promise, const std::source_locati
   promise.observe_from(*this, context_at(at));
   tasks_.push_back(promise);
   ++size_;
-  Resumption::run(promise.handle());
+  detail::Resumption::run(promise.handle());
 }
 
 void TaskScope::report(std::exception_ptr thrown) noexcept {
@@ -116,8 +115,8 @@ void TaskScope::report(std::exception_ptr thrown) noexcept {
     stop_.request_stop();
     return;
   }
-  loop::Core& core = *core_;
-  const loop::Core::Running keeps_handler(core);
+  detail::loop::Core& core = *core_;
+  const detail::loop::Core::Running keeps_handler(core);
   try {
     handler_(std::move(thrown));
   } catch (...) {
@@ -150,7 +149,7 @@ void TaskScope::StoppableJoin::cancel(StopHook& hook) noexcept {
   if (join.scope_ == nullptr) return;
   self.cancelled_ = true;
   join.unlink();
-  loop::Core& core = *std::exchange(join.scope_, nullptr)->core_;
+  detail::loop::Core& core = *std::exchange(join.scope_, nullptr)->core_;
   if (!core.closed()) core.queue(join);
 }
 

@@ -3,11 +3,11 @@
 
 #include <utility>
 
-#include <tambour/clock.h>
-#include <tambour/task.h>
-#include <tambour/when.h>
+#include <tambour/base/clock.h>
+#include <tambour/task/combinators.h>
+#include <tambour/task/task.h>
 
-namespace tambour::task {
+namespace tambour::detail::task {
 
 /// timeout(), or no limit if `limit` is zero.
 template <AwaitableArgument A>
@@ -18,4 +18,4 @@ Task<ResultOf<AwaitResult<A>>> within(Duration limit, A awaitable) {
   }(std::move(awaitable));
 }
 
-}  // namespace tambour::task
+}  // namespace tambour::detail::task

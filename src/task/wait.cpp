@@ -1,7 +1,7 @@
 // The stop requests of sleep_for() and of waits for readiness.
-#include <tambour/wait.h>
-
 #include <cerrno>
+
+#include <tambour/task/sleep.h>
 
 #include "base/failure.h"
 #include "loop/core.h"
@@ -16,9 +16,9 @@ void SleepFor::Stop::operator()() const noexcept {
   self.timer_->start(Duration::zero());
 }
 
-void WaitForReadiness::Stop::operator()() const noexcept {
+void ReadinessWait::Stop::operator()() const noexcept {
   if (core.closed()) return;
-  self.outcome_ = base::failure(ECANCELED);
+  self.outcome_ = detail::base::failure(ECANCELED);
   self.watcher_->stop();
   // The task is resumed by the loop, not from inside request_stop().
   core.queue(self);

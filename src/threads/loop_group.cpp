@@ -1,6 +1,6 @@
 // LoopGroup: starts the threads, names and pins them, waits until their loops exist, and stops them
 // in order.
-#include <tambour/loop_group.h>
+#include <tambour/threads/loop_group.h>
 
 #include <pthread.h>
 #include <sched.h>
@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include <tambour/async.h>
+#include <tambour/loop/async.h>
 
 #include "base/check.h"
 #include "base/failure.h"
@@ -69,7 +69,7 @@ constexpr std::uint64_t mixed(std::uint64_t value) noexcept {
 
 }  // namespace
 
-namespace threads {
+namespace detail::threads {
 
 /// The threads pass through their phases in lockstep: no loop runs before all loops exist, no
 /// thread destroys the objects its loop owns before all have returned from run(), and no thread
@@ -320,10 +320,10 @@ void LoopGroupState::post_to_all(Callback<void(EventLoop&)> function) {
   }
 }
 
-}  // namespace threads
+}  // namespace detail::threads
 
 LoopGroup::LoopGroup(const LoopGroupOptions& options)
-    : state_(std::make_shared<threads::LoopGroupState>(options)) {}
+    : state_(std::make_shared<detail::threads::LoopGroupState>(options)) {}
 
 Result<std::unique_ptr<LoopGroup>> LoopGroup::open(const LoopGroupOptions& options) {
   try {
@@ -331,13 +331,13 @@ Result<std::unique_ptr<LoopGroup>> LoopGroup::open(const LoopGroupOptions& optio
   } catch (const std::system_error& refused) {
     return std::unexpected(refused.code());
   } catch (const std::bad_alloc&) {
-    return base::failure(ENOMEM);
+    return detail::base::failure(ENOMEM);
   }
 }
 
 LoopGroup::~LoopGroup() {
-  base::check(!state_->in_group_thread(),
-              "a group of loops was destroyed by one of its own threads");
+  detail::base::check(!state_->in_group_thread(),
+                      "a group of loops was destroyed by one of its own threads");
   stop();
   // join() was not called, so no caller can receive the exception: terminate.
   if (const std::exception_ptr thrown = state_->end())
@@ -348,8 +348,9 @@ std::size_t LoopGroup::size() const noexcept { return state_->members().size(); 
 
 EventLoop& LoopGroup::operator[](std::size_t index) const noexcept {
   if (index >= size()) [[unlikely]]
-    base::fail_check("LoopGroup::operator[] was called with index %zu, but the group has %zu loops",
-                     index, size());
+    detail::base::fail_check(
+        "LoopGroup::operator[] was called with index %zu, but the group has %zu loops", index,
+        size());
   return state_->loop_at(index, "operator[]");
 }
 
@@ -378,8 +379,8 @@ bool LoopGroup::in_group_thread() const noexcept { return state_->in_group_threa
 
 void LoopGroup::add_load(const EventLoop& loop, std::ptrdiff_t by) noexcept {
   const std::size_t index = index_of(loop);
-  base::check(index < size(),
-              "the load of a loop was reported to a group that does not own the loop");
+  detail::base::check(index < size(),
+                      "the load of a loop was reported to a group that does not own the loop");
   state_->members()[index].load.fetch_add(by, std::memory_order_relaxed);
 }
 
@@ -401,7 +402,8 @@ bool LoopGroup::for_each(Callback<void(EventLoop&)> function) {
 void LoopGroup::stop() noexcept { state_->stop(); }
 
 void LoopGroup::join() {
-  base::check(!state_->in_group_thread(), "a group of loops was joined by one of its own threads");
+  detail::base::check(!state_->in_group_thread(),
+                      "a group of loops was joined by one of its own threads");
   if (const std::exception_ptr thrown = state_->end()) std::rethrow_exception(thrown);
 }
 

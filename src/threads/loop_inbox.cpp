@@ -4,7 +4,7 @@
 
 #include "loop/core.h"
 
-namespace tambour::threads {
+namespace tambour::detail::threads {
 
 const std::shared_ptr<LoopMailbox>& LoopInbox::mailbox() {
   if (mailbox_ == nullptr) mailbox_ = std::make_shared<LoopMailbox>(core_);
@@ -77,4 +77,4 @@ void LoopInbox::close() noexcept {
   unlink();
 }
 
-}  // namespace tambour::threads
+}  // namespace tambour::detail::threads

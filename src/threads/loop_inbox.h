@@ -3,14 +3,14 @@
 
 #include <memory>
 
+#include <tambour/base/result.h>
 #include <tambour/detail/operation.h>
-#include <tambour/result.h>
-#include <tambour/run_on.h>
+#include <tambour/threads/run_on.h>
 
 #include "loop/service.h"
 #include "threads/mailbox.h"
 
-namespace tambour::threads {
+namespace tambour::detail::threads {
 
 using detail::LoopMessage;
 
@@ -53,4 +53,4 @@ class LoopInbox final : public loop::Service, private detail::ReadyNode {
   Messages delivering_;
 };
 
-}  // namespace tambour::threads
+}  // namespace tambour::detail::threads

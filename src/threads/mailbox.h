@@ -10,14 +10,14 @@
 #include <new>
 #include <utility>
 
+#include <tambour/base/result.h>
 #include <tambour/detail/intrusive_list.h>
-#include <tambour/result.h>
 
 #include "base/failure.h"
 #include "base/process_number.h"
 #include "loop/core.h"
 
-namespace tambour::threads {
+namespace tambour::detail::threads {
 
 /// `T` has the hook `InMailbox`, whose tag is `Tag`, and the flag `refused_`, which the lock of the
 /// mailbox guards. Owns none of the items.
@@ -101,4 +101,4 @@ template <class SomeMailbox>
   return {};
 }
 
-}  // namespace tambour::threads
+}  // namespace tambour::detail::threads

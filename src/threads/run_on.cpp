@@ -1,11 +1,11 @@
 // RemoteCall: carries a call to another loop and its result back, if both loops still exist.
-#include <tambour/run_on.h>
+#include <tambour/threads/run_on.h>
 
 #include <cerrno>
 #include <mutex>
 #include <new>
 
-#include <tambour/event_loop.h>
+#include <tambour/loop/event_loop.h>
 
 #include "base/current_error.h"
 #include "loop/core.h"
@@ -32,9 +32,9 @@ class detail::RemoteCall::RemoteEnd {
 
 void detail::RemoteCall::start(EventLoop& home, EventLoop& to, std::coroutine_handle<> awaiting,
                                const TaskContext& context) {
-  loop::Core& core = loop::core_of(home);
+  detail::loop::Core& core = detail::loop::core_of(home);
   core.check_thread();
-  auto inbox = core.open_service<threads::LoopInbox>();
+  auto inbox = core.open_service<detail::threads::LoopInbox>();
   if (!inbox) throw std::bad_alloc();
   mailbox_ = (*inbox)->mailbox();
   inbox_ = *inbox;
@@ -51,7 +51,7 @@ void detail::RemoteCall::start(EventLoop& home, EventLoop& to, std::coroutine_ha
     to.post([end = RemoteEnd(*this), &to]() mutable { arrive(std::move(end), to); }, spawned_at_);
   } catch (...) {
     // The RemoteEnd is destroyed, so the task resumes in the next iteration.
-    error_ = base::errno_of_current_exception();
+    error_ = detail::base::errno_of_current_exception();
   }
 }
 
@@ -60,7 +60,7 @@ void detail::RemoteCall::arrive(RemoteEnd end, EventLoop& loop) noexcept {
   if (call.mailbox_->is_of_parent()) return;
   try {
     call.error_ = ENOMEM;
-    auto inbox = loop::core_of(loop).open_service<threads::LoopInbox>();
+    auto inbox = detail::loop::core_of(loop).open_service<detail::threads::LoopInbox>();
     if (!inbox) return;
     const auto& mailbox = (*inbox)->mailbox();
     {
@@ -102,13 +102,13 @@ Task<> detail::RemoteCall::serve(RemoteEnd end, EventLoop& loop) {
 void detail::RemoteCall::finish() noexcept {
   if (arrived_) destroy_task();
   // The home side may delete this object as soon as it has the message.
-  const std::shared_ptr<threads::LoopMailbox> mailbox = mailbox_;
+  const std::shared_ptr<detail::threads::LoopMailbox> mailbox = mailbox_;
   if (!mailbox->put(returned_)) release();
 }
 
 void detail::RemoteCall::request_stop() noexcept {
   if (mailbox_->is_of_parent()) return;
-  std::shared_ptr<threads::LoopMailbox> remote;
+  std::shared_ptr<detail::threads::LoopMailbox> remote;
   {
     const std::lock_guard lock(mailbox_->mutex());
     if (std::exchange(stop_requested_, true)) return;
@@ -138,7 +138,7 @@ void detail::RemoteCall::Returned::deliver() {
   if (!received_ && call.home_error_ == 0) call.home_error_ = ECANCELED;
   call.delivered_ = true;
   if (received_ || call.mailbox_->refuse(*this)) call.release();
-  Resumption::run(std::exchange(call.awaiting_, nullptr));
+  detail::Resumption::run(std::exchange(call.awaiting_, nullptr));
 }
 
 void detail::RemoteCall::Returned::drop() noexcept {

@@ -1,5 +1,5 @@
 // WorkerPool: the pools of the process, and the calls that tasks submit to them.
-#include <tambour/worker_pool.h>
+#include <tambour/threads/worker_pool.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -8,7 +8,7 @@
 #include <system_error>
 #include <thread>
 
-#include <tambour/event_loop.h>
+#include <tambour/loop/event_loop.h>
 
 #include "base/parse_number.h"
 #include "loop/core.h"
@@ -26,7 +26,7 @@ constexpr unsigned threads_most = 1024;
 
 unsigned threads_from(const char* variable, unsigned otherwise) noexcept {
   if (const char* text = std::getenv(variable)) {
-    const auto wanted = base::parse_number<unsigned>(text);
+    const auto wanted = detail::base::parse_number<unsigned>(text);
     if (wanted && *wanted > 0) return std::min(*wanted, threads_most);
   }
   return otherwise;
@@ -39,8 +39,8 @@ unsigned shared_default() noexcept { return std::max(WorkerPool::processors(), s
 /// The queue of one process; a forked child creates its own.
 struct WorkerPool::Generation {
   Generation(unsigned threads, std::size_t queued_max)
-      : queue(std::make_shared<threads::WorkerQueue>(threads, queued_max)) {}
-  std::shared_ptr<threads::WorkerQueue> queue;
+      : queue(std::make_shared<detail::threads::WorkerQueue>(threads, queued_max)) {}
+  std::shared_ptr<detail::threads::WorkerQueue> queue;
 };
 
 unsigned WorkerPool::processors() noexcept {
@@ -77,7 +77,7 @@ WorkerPool& WorkerPool::names() {
   return *pool;
 }
 
-const std::shared_ptr<threads::WorkerQueue>& WorkerPool::queue() {
+const std::shared_ptr<detail::threads::WorkerQueue>& WorkerPool::queue() {
   Generation* current = generation_.load(std::memory_order_acquire);
   if (current->queue->is_of_parent()) {
     auto fresh = std::make_unique<Generation>(threads_, queued_max_);
@@ -89,7 +89,7 @@ const std::shared_ptr<threads::WorkerQueue>& WorkerPool::queue() {
 
 void WorkerPool::submit(Callback<void()> work) {
   struct Submitted final : detail::WorkerCall {
-    explicit Submitted(Callback<void()> what) noexcept : function(std::move(what)) {}
+    explicit Submitted(Callback<void()> subject) noexcept : function(std::move(subject)) {}
     void work() noexcept override { function(); }
     Callback<void()> function;
   };
@@ -108,9 +108,9 @@ void WorkerPool::submit(Callback<void()> work) {
 
 void detail::WorkerCall::start(WorkerPool& pool, EventLoop& loop, std::coroutine_handle<> awaiting,
                                const std::stop_token& stop, WhenStopped when_stopped) {
-  loop::Core& core = loop::core_of(loop);
+  detail::loop::Core& core = detail::loop::core_of(loop);
   core.check_thread();
-  auto returns = core.open_service<threads::WorkerReturns>();
+  auto returns = core.open_service<detail::threads::WorkerReturns>();
   if (!returns) throw std::bad_alloc();
   mailbox_ = (*returns)->mailbox();
   if (!core.backend().has_virtual_time()) queue_ = pool.queue();

@@ -15,7 +15,7 @@
 #include "base/system_call.h"
 #include "threads/worker_returns.h"
 
-namespace tambour::threads {
+namespace tambour::detail::threads {
 
 WorkerQueue::WorkerQueue(unsigned threads_max, std::size_t queued_max)
     : threads_max_(threads_max), queued_max_(queued_max) {
@@ -144,4 +144,4 @@ void WorkerQueue::close() noexcept {
   threads_.clear();
 }
 
-}  // namespace tambour::threads
+}  // namespace tambour::detail::threads

@@ -7,13 +7,13 @@
 #include <thread>
 #include <vector>
 
+#include <tambour/base/result.h>
 #include <tambour/detail/operation.h>
-#include <tambour/result.h>
-#include <tambour/worker_pool.h>
+#include <tambour/threads/worker_pool.h>
 
 #include "base/process_number.h"
 
-namespace tambour::threads {
+namespace tambour::detail::threads {
 
 using detail::WorkerCall;
 
@@ -69,4 +69,4 @@ class WorkerQueue {
   std::vector<std::thread> threads_;
 };
 
-}  // namespace tambour::threads
+}  // namespace tambour::detail::threads

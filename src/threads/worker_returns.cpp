@@ -6,12 +6,12 @@
 #include <coroutine>
 #include <utility>
 
-#include <tambour/resumption.h>
+#include <tambour/detail/resumption.h>
 
 #include "loop/core.h"
 #include "threads/worker_queue.h"
 
-namespace tambour::threads {
+namespace tambour::detail::threads {
 
 void WorkerMailbox::put(WorkerCall& call) noexcept {
   if (!Mailbox::put(call)) call.release();
@@ -95,4 +95,4 @@ void WorkerReturns::close() noexcept {
   if (mailbox_ != nullptr) mailbox_->close();
 }
 
-}  // namespace tambour::threads
+}  // namespace tambour::detail::threads

@@ -4,14 +4,14 @@
 
 #include <memory>
 
+#include <tambour/base/result.h>
 #include <tambour/detail/operation.h>
-#include <tambour/result.h>
-#include <tambour/worker_pool.h>
+#include <tambour/threads/worker_pool.h>
 
 #include "loop/service.h"
 #include "threads/mailbox.h"
 
-namespace tambour::threads {
+namespace tambour::detail::threads {
 
 using detail::WorkerCall;
 
@@ -61,4 +61,4 @@ class WorkerReturns final : public loop::Service, private detail::ReadyNode {
   Calls delivering_;
 };
 
-}  // namespace tambour::threads
+}  // namespace tambour::detail::threads

@@ -7,7 +7,7 @@
 
 #include "tls/filter.h"
 
-namespace tambour::tls {
+namespace tambour::tls::detail {
 
 int Bio::read(BIO* bio, char* into, std::size_t size, std::size_t* got) noexcept {
   auto& filter = *static_cast<Filter*>(BIO_get_data(bio));
@@ -57,12 +57,12 @@ BIO* Bio::create(Filter& filter) noexcept {
   static std::atomic<BIO_METHOD*> shared{nullptr};
   BIO_METHOD* method = shared.load(std::memory_order_acquire);
   if (method == nullptr) {
-    BIO_METHOD* const made = make_method();
-    if (made == nullptr) return nullptr;
-    if (shared.compare_exchange_strong(method, made, std::memory_order_acq_rel)) {
-      method = made;
+    BIO_METHOD* const created = make_method();
+    if (created == nullptr) return nullptr;
+    if (shared.compare_exchange_strong(method, created, std::memory_order_acq_rel)) {
+      method = created;
     } else {
-      BIO_meth_free(made);
+      BIO_meth_free(created);
     }
   }
   BIO* const bio = BIO_new(method);
@@ -72,4 +72,4 @@ BIO* Bio::create(Filter& filter) noexcept {
   return bio;
 }
 
-}  // namespace tambour::tls
+}  // namespace tambour::tls::detail

@@ -1,9 +1,11 @@
 // The BIO through which OpenSSL reads and writes.
 #pragma once
 
+#include <tambour/detail/namespaces.h>
+
 #include "tls/openssl.h"
 
-namespace tambour::tls {
+namespace tambour::tls::detail {
 
 class Filter;
 
@@ -18,4 +20,4 @@ struct Bio {
   [[nodiscard]] static BIO_METHOD* make_method() noexcept;
 };
 
-}  // namespace tambour::tls
+}  // namespace tambour::tls::detail

@@ -1,5 +1,5 @@
 // TLS over byte streams that are not sockets, or have received bytes already.
-#include <tambour/byte_stream.h>
+#include <tambour/net/byte_stream.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -9,9 +9,9 @@
 #include <string>
 #include <utility>
 
-#include <tambour/async_mutex.h>
-#include <tambour/event_loop.h>
-#include <tambour/tls.h>
+#include <tambour/loop/event_loop.h>
+#include <tambour/task/mutex.h>
+#include <tambour/tls/handshake.h>
 
 #include "base/check.h"
 #include "base/failure.h"
@@ -23,8 +23,9 @@
 #include "tls/filter.h"
 #include "tls/handshake_parts.h"
 
-namespace tambour {
-namespace tls {
+namespace tambour::tls {
+
+namespace detail {
 namespace {
 
 /// Takes the place of the socket below a filter: what was received from the stream below, and what
@@ -66,7 +67,7 @@ class Bridge final : public io::TransportFilter {
   void close(const io::Transport& /*below*/) noexcept override {}
   bool is_truncation(std::int32_t /*outcome*/) const noexcept override { return false; }
   std::int32_t unread_input() const noexcept override { return -EBUSY; }
-  const TlsSession& session() const noexcept override {
+  const tls::Session& session() const noexcept override {
     base::fail_check("the stream below a TLS session was asked for its TLS session");
   }
 
@@ -101,7 +102,7 @@ struct Session {
   ByteStream below;
   std::unique_ptr<Filter> filter;
   Bridge* bridge = nullptr;
-  AsyncMutex sending;
+  TaskMutex sending;
   Buffer unsent;  ///< Of a write that was cancelled too: it continues with the next one.
   std::uint32_t read_size = 0;
   bool is_open = true;
@@ -193,14 +194,14 @@ class TlsBytes final : public ByteStreamImplementation {
   EventLoop& loop() const noexcept override { return session_->below.loop(); }
   bool is_open() const noexcept override { return session_->is_open; }
   Task<Result<std::size_t>> read(Buffer& into, std::size_t bytes_max) override {
-    return tls::read(session_, into, bytes_max);
+    return detail::read(session_, into, bytes_max);
   }
   using ByteStreamImplementation::write;
-  Task<Result<>> write(Buffer& from) override { return tls::write(session_, from); }
-  Task<Result<>> shutdown_write() override { return tls::shutdown_write(session_); }
+  Task<Result<>> write(Buffer& from) override { return detail::write(session_, from); }
+  Task<Result<>> shutdown_write() override { return detail::shutdown_write(session_); }
   void close() noexcept override { session_->close(); }
 
-  const TlsSession* tls() const noexcept override {
+  const tls::Session* tls() const noexcept override {
     return is_open() ? &session_->filter->session() : nullptr;
   }
   Result<Endpoint> local_endpoint() const override { return session_->below.local_endpoint(); }
@@ -245,37 +246,36 @@ bool take_socket(ByteStream& stream, SocketStream& socket) {
 }
 
 }  // namespace
-}  // namespace tls
+}  // namespace detail
 
-Task<Result<ByteStream>> tls_accept(ByteStream stream, TlsServerContext context) {
-  tls::check_context(bool(context));
-  if (!stream.is_open()) co_return base::failure(EBADF);
+Task<Result<ByteStream>> accept(ByteStream stream, ServerContext context) {
+  detail::check_context(bool(context));
+  if (!stream.is_open()) co_return detail::base::failure(EBADF);
   SocketStream socket;
-  if (tls::take_socket(stream, socket)) {
-    const auto done = co_await tls_accept(socket, std::move(context));
+  if (detail::take_socket(stream, socket)) {
+    const auto done = co_await accept(socket, std::move(context));
     if (!done) co_return std::unexpected(done.error());
     co_return ByteStream(std::move(socket));
   }
-  auto generation = tls::ContextAccess::for_handshake(context, stream.loop());
-  auto filter = tls::make_server_filter(generation);
-  auto secured = tls::secure(std::move(stream), std::move(generation), std::move(filter));
+  auto generation = detail::ContextAccess::for_handshake(context, stream.loop());
+  auto filter = detail::make_server_filter(generation);
+  auto secured = detail::secure(std::move(stream), std::move(generation), std::move(filter));
   co_return co_await std::move(secured);
 }
 
-Task<Result<ByteStream>> tls_connect(ByteStream stream, TlsClientContext context,
-                                     std::string host) {
-  tls::check_context(bool(context));
-  if (!stream.is_open()) co_return base::failure(EBADF);
+Task<Result<ByteStream>> connect(ByteStream stream, ClientContext context, std::string host) {
+  detail::check_context(bool(context));
+  if (!stream.is_open()) co_return detail::base::failure(EBADF);
   SocketStream socket;
-  if (tls::take_socket(stream, socket)) {
-    const auto done = co_await tls_connect(socket, std::move(context), std::move(host));
+  if (detail::take_socket(stream, socket)) {
+    const auto done = co_await connect(socket, std::move(context), std::move(host));
     if (!done) co_return std::unexpected(done.error());
     co_return ByteStream(std::move(socket));
   }
-  auto generation = tls::ContextAccess::for_handshake(context, stream.loop());
-  auto filter = tls::make_client_filter(generation, std::move(host), stream.peer_endpoint());
-  auto secured = tls::secure(std::move(stream), std::move(generation), std::move(filter));
+  auto generation = detail::ContextAccess::for_handshake(context, stream.loop());
+  auto filter = detail::make_client_filter(generation, std::move(host), stream.peer_endpoint());
+  auto secured = detail::secure(std::move(stream), std::move(generation), std::move(filter));
   co_return co_await std::move(secured);
 }
 
-}  // namespace tambour
+}  // namespace tambour::tls

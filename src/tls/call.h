@@ -8,9 +8,11 @@
 
 #include <openssl/err.h>
 
+#include <tambour/detail/namespaces.h>
+
 #include "tls/filter.h"
 
-namespace tambour::tls {
+namespace tambour::tls::detail {
 
 inline constexpr std::size_t record_bytes_max = SSL3_RT_MAX_PLAIN_LENGTH;
 /// The plaintext that one write accepts. Its records are sent with one system call.
@@ -61,4 +63,4 @@ class Filter::Call {
   Filter& filter_;
 };
 
-}  // namespace tambour::tls
+}  // namespace tambour::tls::detail

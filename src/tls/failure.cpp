@@ -14,27 +14,27 @@
 #include "base/ascii.h"
 #include "tls/outcome.h"
 
-namespace tambour::tls {
+namespace tambour::tls::detail {
 namespace {
 
 /// Maps reasons of the SSL library. Those from 1000 on are the alerts that the peer has sent.
-TlsError error_of_reason(int reason, TlsError otherwise) noexcept {
+tls::ErrorCode error_of_reason(int reason, tls::ErrorCode otherwise) noexcept {
   switch (reason) {
     case SSL_R_HTTP_REQUEST:
     case SSL_R_HTTPS_PROXY_REQUEST:
     case SSL_R_WRONG_VERSION_NUMBER:
     case SSL_R_PACKET_LENGTH_TOO_LONG:
     case SSL_R_RECORD_LENGTH_MISMATCH:
-      return TlsError::not_tls;
+      return tls::ErrorCode::not_tls;
     case SSL_R_UNEXPECTED_EOF_WHILE_READING:
-      return TlsError::truncated;
+      return tls::ErrorCode::truncated;
     case SSL_R_UNSUPPORTED_PROTOCOL:
     case SSL_R_VERSION_TOO_LOW:
     case SSL_R_VERSION_TOO_HIGH:
     case SSL_R_UNKNOWN_PROTOCOL:
     case SSL_R_WRONG_SSL_VERSION:
     case SSL_R_TLSV1_ALERT_PROTOCOL_VERSION:
-      return TlsError::no_common_version;
+      return tls::ErrorCode::no_common_version;
     case SSL_R_NO_SHARED_CIPHER:
     case SSL_R_NO_SUITABLE_KEY_SHARE:
     case SSL_R_NO_SUITABLE_GROUPS:
@@ -43,23 +43,23 @@ TlsError error_of_reason(int reason, TlsError otherwise) noexcept {
     case SSL_R_NO_SHARED_SIGNATURE_ALGORITHMS:
     case SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE:
     case SSL_R_TLSV1_ALERT_INSUFFICIENT_SECURITY:
-      return TlsError::no_common_cipher;
+      return tls::ErrorCode::no_common_cipher;
     case SSL_R_NO_APPLICATION_PROTOCOL:
     case SSL_AD_NO_APPLICATION_PROTOCOL + SSL_AD_REASON_OFFSET:
-      return TlsError::no_common_alpn;
+      return tls::ErrorCode::no_common_alpn;
     case SSL_R_TLSV1_UNRECOGNIZED_NAME:
-      return TlsError::unknown_server_name;
+      return tls::ErrorCode::unknown_server_name;
     case SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE:
-      return TlsError::certificate_missing;
+      return tls::ErrorCode::certificate_missing;
     case SSL_R_INVALID_STATUS_RESPONSE:
-      return TlsError::certificate_status_missing;
+      return tls::ErrorCode::certificate_status_missing;
     case SSL_R_CERTIFICATE_VERIFY_FAILED:
     case SSL_R_CA_KEY_TOO_SMALL:
     case SSL_R_EE_KEY_TOO_SMALL:
     case SSL_R_CA_MD_TOO_WEAK:
-      return TlsError::certificate_invalid;
+      return tls::ErrorCode::certificate_invalid;
     case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:
-      return TlsError::peer_requires_certificate;
+      return tls::ErrorCode::peer_requires_certificate;
     case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
     case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
     case SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED:
@@ -67,10 +67,10 @@ TlsError error_of_reason(int reason, TlsError otherwise) noexcept {
     case SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE:
     case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
     case SSL_R_TLSV1_BAD_CERTIFICATE_STATUS_RESPONSE:
-      return TlsError::peer_refused_certificate;
+      return tls::ErrorCode::peer_refused_certificate;
     default:
       return reason > SSL_AD_REASON_OFFSET && reason < SSL_AD_REASON_OFFSET + 256
-                 ? TlsError::peer_refused
+                 ? tls::ErrorCode::peer_refused
                  : otherwise;
   }
 }
@@ -138,12 +138,12 @@ std::string common_name_of(const X509* certificate) {
 std::string printable(std::string_view text) {
   constexpr std::string_view digits = "0123456789abcdef";
   std::string shown;
-  for (const char each : text) {
-    if (each >= ' ' && each <= '~') {
-      shown += each;
+  for (const char entry : text) {
+    if (entry >= ' ' && entry <= '~') {
+      shown += entry;
       continue;
     }
-    const auto byte = static_cast<unsigned char>(each);
+    const auto byte = static_cast<unsigned char>(entry);
     shown += "\\x";
     shown += digits[byte >> 4];
     shown += digits[byte & 15];
@@ -151,11 +151,11 @@ std::string printable(std::string_view text) {
   return shown;
 }
 
-std::unexpected<TlsFailure> failure(Error error, std::string message) {
-  return std::unexpected(TlsFailure{.error = error, .message = std::move(message)});
+std::unexpected<tls::Failure> failure(Error error, std::string message) {
+  return std::unexpected(tls::Failure{.error = error, .message = std::move(message)});
 }
 
-std::int32_t outcome_of_queue(TlsError otherwise) noexcept {
+std::int32_t outcome_of_queue(tls::ErrorCode otherwise) noexcept {
   const unsigned long first = ERR_peek_error();
   if (ERR_GET_REASON(first) == ERR_R_MALLOC_FAILURE) return -ENOMEM;
   if (ERR_GET_LIB(first) != ERR_LIB_SSL) return outcome_of(otherwise);
@@ -164,44 +164,44 @@ std::int32_t outcome_of_queue(TlsError otherwise) noexcept {
 
 std::string take_queue_text() {
   std::string text;
-  while (const unsigned long each = ERR_get_error()) {
-    const char* const reason = ERR_reason_error_string(each);
+  while (const unsigned long value = ERR_get_error()) {
+    const char* const reason = ERR_reason_error_string(value);
     if (!text.empty()) text += "; ";
-    text += reason != nullptr ? reason : "error " + std::to_string(each);
+    text += reason != nullptr ? reason : "error " + std::to_string(value);
   }
   return text;
 }
 
-TlsError verification_error(long error) noexcept {
+tls::ErrorCode verification_error(long error) noexcept {
   switch (error) {
     case X509_V_ERR_CERT_HAS_EXPIRED:
     case X509_V_ERR_CRL_HAS_EXPIRED:
-      return TlsError::certificate_expired;
+      return tls::ErrorCode::certificate_expired;
     case X509_V_ERR_CERT_NOT_YET_VALID:
-      return TlsError::certificate_not_yet_valid;
+      return tls::ErrorCode::certificate_not_yet_valid;
     case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
     case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
-      return TlsError::certificate_self_signed;
+      return tls::ErrorCode::certificate_self_signed;
     case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
     case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
     case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
     case X509_V_ERR_CERT_UNTRUSTED:
-      return TlsError::certificate_unknown_issuer;
+      return tls::ErrorCode::certificate_unknown_issuer;
     case X509_V_ERR_HOSTNAME_MISMATCH:
     case X509_V_ERR_IP_ADDRESS_MISMATCH:
-      return TlsError::certificate_wrong_host;
+      return tls::ErrorCode::certificate_wrong_host;
     case X509_V_ERR_INVALID_PURPOSE:
     case X509_V_ERR_CERT_REJECTED:
     case X509_V_ERR_INVALID_CA:
-      return TlsError::certificate_wrong_purpose;
+      return tls::ErrorCode::certificate_wrong_purpose;
     case X509_V_ERR_CERT_REVOKED:
-      return TlsError::certificate_revoked;
+      return tls::ErrorCode::certificate_revoked;
     default:
-      return TlsError::certificate_invalid;
+      return tls::ErrorCode::certificate_invalid;
   }
 }
 
-std::unexpected<TlsFailure> queue_failure(TlsError error, std::string_view message) {
+std::unexpected<tls::Failure> queue_failure(tls::ErrorCode error, std::string_view message) {
   const bool no_memory = ERR_GET_REASON(ERR_peek_error()) == ERR_R_MALLOC_FAILURE;
   std::string text(message);
   const std::string reason = take_queue_text();
@@ -243,12 +243,12 @@ std::vector<std::string> dns_names_of(const X509* certificate) {
   return found;
 }
 
-TlsCertificate decode(const X509* certificate) {
-  TlsCertificate decoded{.subject = text_of(X509_get_subject_name(certificate)),
-                         .common_name = common_name_of(certificate),
-                         .issuer = text_of(X509_get_issuer_name(certificate)),
-                         .not_before = time_of(X509_get0_notBefore(certificate)),
-                         .not_after = time_of(X509_get0_notAfter(certificate))};
+tls::Certificate decode(const X509* certificate) {
+  tls::Certificate decoded{.subject = text_of(X509_get_subject_name(certificate)),
+                           .common_name = common_name_of(certificate),
+                           .issuer = text_of(X509_get_issuer_name(certificate)),
+                           .not_before = time_of(X509_get0_notBefore(certificate)),
+                           .not_after = time_of(X509_get0_notAfter(certificate))};
   const ASN1_INTEGER* const serial = X509_get0_serialNumber(certificate);
   decoded.serial_number = hexadecimal(
       {ASN1_STRING_get0_data(serial), static_cast<std::size_t>(ASN1_STRING_length(serial))});
@@ -272,4 +272,4 @@ TlsCertificate decode(const X509* certificate) {
   return decoded;
 }
 
-}  // namespace tambour::tls
+}  // namespace tambour::tls::detail

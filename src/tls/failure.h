@@ -7,29 +7,31 @@
 #include <string_view>
 #include <vector>
 
-#include <tambour/tls_context.h>
-#include <tambour/tls_error.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/tls/context.h>
+#include <tambour/tls/error.h>
 
 #include "tls/openssl.h"
 
-namespace tambour::tls {
+namespace tambour::tls::detail {
 
 template <class T = void>
-using Loaded = std::expected<T, TlsFailure>;
+using Loaded = std::expected<T, tls::Failure>;
 
-[[nodiscard]] std::unexpected<TlsFailure> failure(Error error, std::string message);
+[[nodiscard]] std::unexpected<tls::Failure> failure(Error error, std::string message);
 
 /// Returns the first error of OpenSSL's queue of this thread, or `otherwise`, as the outcome of a
 /// transfer. Does not change the queue.
-[[nodiscard]] std::int32_t outcome_of_queue(TlsError otherwise) noexcept;
+[[nodiscard]] std::int32_t outcome_of_queue(tls::ErrorCode otherwise) noexcept;
 /// Returns the text of that error and clears the queue. Throws std::bad_alloc.
 [[nodiscard]] std::string take_queue_text();
 /// `error` is an X509_V_ERR_ value.
-[[nodiscard]] TlsError verification_error(long error) noexcept;
+[[nodiscard]] tls::ErrorCode verification_error(long error) noexcept;
 
 /// Returns `error`, or ENOMEM if the first error of the queue is that, with `message` and the text
 /// of the queue, which is cleared.
-[[nodiscard]] std::unexpected<TlsFailure> queue_failure(TlsError error, std::string_view message);
+[[nodiscard]] std::unexpected<tls::Failure> queue_failure(tls::ErrorCode error,
+                                                          std::string_view message);
 
 /// Text that a peer has sent, for messages: bytes other than printable ASCII become "\x0a". They
 /// could forge lines of a log, and control terminals.
@@ -41,9 +43,9 @@ using Loaded = std::expected<T, TlsFailure>;
 /// "2026-01-31 12:00:00 UTC". Throws std::bad_alloc.
 [[nodiscard]] std::string time_text(const ASN1_TIME* time);
 /// Throws std::bad_alloc.
-[[nodiscard]] TlsCertificate decode(const X509* certificate);
+[[nodiscard]] tls::Certificate decode(const X509* certificate);
 /// The DNS names of the certificate in lower case; without any, its common name. Throws
 /// std::bad_alloc.
 [[nodiscard]] std::vector<std::string> dns_names_of(const X509* certificate);
 
-}  // namespace tambour::tls
+}  // namespace tambour::tls::detail

@@ -18,7 +18,7 @@
 #include "tls/context/context.h"
 #include "tls/failure.h"
 
-namespace tambour::tls {
+namespace tambour::tls::detail {
 namespace {
 
 /// A record of this size fits into one TCP segment of an Ethernet, so the peer can decrypt it as
@@ -140,13 +140,13 @@ std::int32_t Filter::fail(int ssl_error) noexcept {
 
 std::int32_t Filter::outcome_of_failure(int ssl_error) noexcept {
   if (socket_error_ < 0) return socket_error_;
-  if (socket_ended_) return outcome_of(TlsError::truncated);
+  if (socket_ended_) return outcome_of(tls::ErrorCode::truncated);
   std::int32_t outcome = ssl_error == SSL_ERROR_SSL || ssl_error == SSL_ERROR_SYSCALL
-                             ? outcome_of_queue(TlsError::protocol)
-                             : outcome_of(TlsError::protocol);
+                             ? outcome_of_queue(tls::ErrorCode::protocol)
+                             : outcome_of(tls::ErrorCode::protocol);
   // In TLS 1.2, a server that requires a certificate sends the same alert (RFC 5246, 7.4.6).
-  if (certificate_missing_ && outcome == outcome_of(TlsError::no_common_cipher))
-    outcome = outcome_of(TlsError::peer_requires_certificate);
+  if (certificate_missing_ && outcome == outcome_of(tls::ErrorCode::no_common_cipher))
+    outcome = outcome_of(tls::ErrorCode::peer_requires_certificate);
   try {
     if (failure_text_ == nullptr)
       failure_text_ = std::make_unique<const std::string>(take_queue_text());
@@ -189,7 +189,7 @@ std::int32_t Filter::handshake(const io::Transport& below) noexcept {
   // At the end, a server of TLS 1.3 sends only tickets. To wait for them would be a deadlock with a
   // client that writes a long request before it reads; reads and writes send them.
   const bool only_tickets =
-      established_ && SSL_is_server(ssl()) == 1 && version() == TlsVersion::tls13;
+      established_ && SSL_is_server(ssl()) == 1 && version() == tls::Version::tls13;
   if (unsent() > 0 && !only_tickets) return -EINPROGRESS;
   return established_ || may_start() ? 0 : -EAGAIN;
 }
@@ -236,7 +236,7 @@ std::int32_t Filter::read(const io::Transport& below, std::span<std::byte> into,
     if (messages_.any()) answer_key_update();
   }
   if (messages_.exceeded() && !peer_closed_)
-    note_failure(outcome_of(TlsError::too_many_key_updates), {});
+    note_failure(outcome_of(tls::ErrorCode::too_many_key_updates), {});
   messages_.note_data(total);
   if (total > 0) return static_cast<std::int32_t>(total);
   if (peer_closed_) return 0;
@@ -350,8 +350,8 @@ void Filter::close(const io::Transport& below) noexcept {
   send_close_notify();
 }
 
-TlsVersion Filter::version() const noexcept {
-  return SSL_version(ssl()) == TLS1_3_VERSION ? TlsVersion::tls13 : TlsVersion::tls12;
+tls::Version Filter::version() const noexcept {
+  return SSL_version(ssl()) == TLS1_3_VERSION ? tls::Version::tls13 : tls::Version::tls12;
 }
 
 std::string_view Filter::cipher() const noexcept {
@@ -372,9 +372,9 @@ std::string_view Filter::server_name() const noexcept {
   return has_name || SSL_is_server(ssl()) == 1 ? std::string_view(host_) : std::string_view();
 }
 
-bool Filter::resumed() const noexcept { return SSL_session_reused(ssl()) == 1; }
+bool Filter::is_resumed() const noexcept { return SSL_session_reused(ssl()) == 1; }
 
-std::optional<TlsCertificate> Filter::peer_certificate() const {
+std::optional<tls::Certificate> Filter::peer_certificate() const {
   const X509* const certificate = SSL_get0_peer_certificate(ssl());
   if (certificate == nullptr) return std::nullopt;
   return decode(certificate);
@@ -382,4 +382,4 @@ std::optional<TlsCertificate> Filter::peer_certificate() const {
 
 std::string Filter::failure() const { return failure_text_ != nullptr ? *failure_text_ : ""; }
 
-}  // namespace tambour::tls
+}  // namespace tambour::tls::detail

@@ -10,16 +10,17 @@
 #include <string_view>
 #include <utility>
 
-#include <tambour/buffer.h>
+#include <tambour/bytes/buffer.h>
+#include <tambour/detail/namespaces.h>
 #include <tambour/detail/transport_filter.h>
-#include <tambour/tls_session.h>
+#include <tambour/tls/session.h>
 
 #include "io/transport.h"
 #include "tls/message_limit.h"
 #include "tls/openssl.h"
 #include "tls/outcome.h"
 
-namespace tambour::tls {
+namespace tambour::tls::detail {
 
 /// One TLS connection. OpenSSL reads and writes through a BIO that calls this object, which makes
 /// the transfers of the socket.
@@ -29,7 +30,7 @@ namespace tambour::tls {
 /// here. So no call of OpenSSL is repeated.
 ///
 /// Thread: that of the stream. May be moved between threads while no call is running.
-class Filter final : public io::TransportFilter, public TlsSession {
+class Filter final : public io::TransportFilter, public tls::Session {
  public:
   /// `owner` keeps alive what the connection refers to, such as the context.
   [[nodiscard]] static std::unique_ptr<Filter> create(SSL_CTX* context, bool is_server,
@@ -49,21 +50,21 @@ class Filter final : public io::TransportFilter, public TlsSession {
   std::int32_t shutdown_write(const io::Transport& below) noexcept override;
   void close(const io::Transport& below) noexcept override;
   [[nodiscard]] bool is_truncation(std::int32_t outcome) const noexcept override {
-    return outcome == outcome_of(TlsError::truncated);
+    return outcome == outcome_of(tls::ErrorCode::truncated);
   }
   [[nodiscard]] std::int32_t unread_input() const noexcept override {
-    return outcome_of(TlsError::unread_plaintext);
+    return outcome_of(tls::ErrorCode::unread_plaintext);
   }
-  [[nodiscard]] const TlsSession& session() const noexcept override { return *this; }
+  [[nodiscard]] const tls::Session& session() const noexcept override { return *this; }
 
-  [[nodiscard]] TlsVersion version() const noexcept override;
+  [[nodiscard]] tls::Version version() const noexcept override;
   [[nodiscard]] std::string_view cipher() const noexcept override;
   [[nodiscard]] std::string_view alpn() const noexcept override;
   [[nodiscard]] std::string_view server_name() const noexcept override;
-  [[nodiscard]] bool resumed() const noexcept override;
-  [[nodiscard]] TlsEarlyData early_data() const noexcept override;
-  [[nodiscard]] bool handshake_complete() const noexcept override { return established_; }
-  [[nodiscard]] std::optional<TlsCertificate> peer_certificate() const override;
+  [[nodiscard]] bool is_resumed() const noexcept override;
+  [[nodiscard]] tls::EarlyData early_data() const noexcept override;
+  [[nodiscard]] bool is_handshake_complete() const noexcept override { return established_; }
+  [[nodiscard]] std::optional<tls::Certificate> peer_certificate() const override;
   [[nodiscard]] std::string failure() const override;
 
   /// For a server: whether handshake() also returns when early data has been received.
@@ -153,4 +154,4 @@ class Filter final : public io::TransportFilter, public TlsSession {
   bool peer_closed_ = false;  ///< close_notify was received.
 };
 
-}  // namespace tambour::tls
+}  // namespace tambour::tls::detail

@@ -10,7 +10,7 @@
 #include "tls/context/context.h"
 #include "tls/handshake_parts.h"
 
-namespace tambour::tls {
+namespace tambour::tls::detail {
 
 void Filter::start_early(bool early) noexcept {
   if (early_ != nullptr) early_->is_awaited = early;
@@ -30,14 +30,14 @@ std::size_t Filter::take_early(Buffer& into) {
   return size;
 }
 
-TlsEarlyData Filter::early_data() const noexcept {
+tls::EarlyData Filter::early_data() const noexcept {
   switch (SSL_get_early_data_status(ssl())) {
     case SSL_EARLY_DATA_ACCEPTED:
-      return TlsEarlyData::accepted;
+      return tls::EarlyData::accepted;
     case SSL_EARLY_DATA_REJECTED:
-      return TlsEarlyData::rejected;
+      return tls::EarlyData::rejected;
     default:
-      return TlsEarlyData::none;
+      return tls::EarlyData::none;
   }
 }
 
@@ -125,4 +125,4 @@ void Filter::report_unfinished() noexcept {
          *this);
 }
 
-}  // namespace tambour::tls
+}  // namespace tambour::tls::detail

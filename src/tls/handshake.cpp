@@ -8,10 +8,10 @@
 #include <string>
 #include <utility>
 
-#include <tambour/event_loop.h>
-#include <tambour/timer.h>
-#include <tambour/tls.h>
-#include <tambour/tls_early_data.h>
+#include <tambour/loop/event_loop.h>
+#include <tambour/loop/timer.h>
+#include <tambour/tls/early_data.h>
+#include <tambour/tls/handshake.h>
 
 #include "base/check.h"
 #include "base/failure.h"
@@ -24,8 +24,9 @@
 #include "tls/filter.h"
 #include "tls/handshake_parts.h"
 
-namespace tambour {
-namespace tls {
+namespace tambour::tls {
+
+namespace detail {
 namespace {
 
 class HandshakeWait;
@@ -146,7 +147,7 @@ Task<Result<>> shake_hands(SocketStream& stream, std::shared_ptr<const Generatio
 
 /// Continues the handshake of a stream that has started with early data.
 Task<Result<>> finish(SocketStream& stream, Filter& filter) {
-  if (filter.handshake_complete()) co_return Result<>();
+  if (filter.is_handshake_complete()) co_return Result<>();
   const Generation& generation = Generation::of(filter.ssl());
   const Result<> done = co_await run(stream, filter, generation.common().handshake_timeout);
   if (!done && filter.begin_report())
@@ -166,7 +167,7 @@ std::optional<Error> misuse(const SocketStream& stream, bool has_context) noexce
 
 }  // namespace
 
-Task<Result<>> accept(SocketStream& stream, TlsServerContext context, Start start) {
+Task<Result<>> accept(SocketStream& stream, tls::ServerContext context, Start start) {
   if (const auto error = misuse(stream, bool(context))) co_return std::unexpected(*error);
   auto generation = ContextAccess::for_handshake(context, stream.loop());
   std::unique_ptr<Filter> filter = make_server_filter(generation);
@@ -175,72 +176,74 @@ Task<Result<>> accept(SocketStream& stream, TlsServerContext context, Start star
   co_return co_await shake_hands(stream, std::move(generation), std::move(filter));
 }
 
-}  // namespace tls
+}  // namespace detail
 
-Task<Result<>> tls_accept(SocketStream& stream, TlsServerContext context) {
-  const Result<> done = co_await tls::accept(stream, std::move(context), tls::Start::when_complete);
-  if (!done) stream.close();
-  co_return done;
-}
-
-Task<Result<>> tls_accept_early(SocketStream& stream, TlsServerContext context) {
+Task<Result<>> accept(SocketStream& stream, ServerContext context) {
   const Result<> done =
-      co_await tls::accept(stream, std::move(context), tls::Start::with_early_data);
+      co_await detail::accept(stream, std::move(context), detail::Start::when_complete);
   if (!done) stream.close();
   co_return done;
 }
 
-Task<Result<std::size_t>> tls_read_early(SocketStream& stream, Buffer& into) {
+Task<Result<>> accept_early(SocketStream& stream, ServerContext context) {
+  const Result<> done =
+      co_await detail::accept(stream, std::move(context), detail::Start::with_early_data);
+  if (!done) stream.close();
+  co_return done;
+}
+
+Task<Result<std::size_t>> read_early(SocketStream& stream, Buffer& into) {
   if (stream.tls() == nullptr) co_return 0;
-  auto& filter = static_cast<tls::Filter&>(net::StreamFilter::of(stream));
+  auto& filter = static_cast<detail::Filter&>(detail::net::StreamFilter::of(stream));
   if (const std::size_t size = filter.take_early(into); size > 0) co_return size;
   filter.start_early(true);
-  const Result<> done = co_await tls::finish(stream, filter);
+  const Result<> done = co_await detail::finish(stream, filter);
   if (!done) co_return std::unexpected(done.error());
   co_return filter.take_early(into);
 }
 
-Task<Result<>> tls_complete_handshake(SocketStream& stream) {
+Task<Result<>> complete_handshake(SocketStream& stream) {
   if (stream.tls() == nullptr) co_return Result<>();
-  auto& filter = static_cast<tls::Filter&>(net::StreamFilter::of(stream));
+  auto& filter = static_cast<detail::Filter&>(detail::net::StreamFilter::of(stream));
   filter.start_early(false);
-  co_return co_await tls::finish(stream, filter);
+  co_return co_await detail::finish(stream, filter);
 }
 
-Task<Result<>> tls_connect(SocketStream& stream, TlsClientContext context, std::string host,
-                           TlsReplayable data) {
-  if (const auto error = tls::misuse(stream, bool(context))) co_return std::unexpected(*error);
-  auto generation = tls::ContextAccess::for_handshake(context, stream.loop());
-  auto filter = tls::make_client_filter(generation, std::move(host), stream.peer_endpoint(),
-                                        std::move(data.bytes));
+Task<Result<>> connect(SocketStream& stream, ClientContext context, std::string host,
+                       Replayable data) {
+  if (const auto error = detail::misuse(stream, bool(context))) co_return std::unexpected(*error);
+  auto generation = detail::ContextAccess::for_handshake(context, stream.loop());
+  auto filter = detail::make_client_filter(generation, std::move(host), stream.peer_endpoint(),
+                                           std::move(data.bytes));
   if (filter == nullptr) {
     stream.close();
-    co_return base::failure(ENOMEM);
+    co_return detail::base::failure(ENOMEM);
   }
-  const Result<> done = co_await tls::shake_hands(stream, std::move(generation), std::move(filter));
+  const Result<> done =
+      co_await detail::shake_hands(stream, std::move(generation), std::move(filter));
   if (!done) stream.close();
   co_return done;
 }
 
-Task<Result<>> tls_connect(SocketStream& stream, TlsClientContext context, std::string host) {
-  return tls_connect(stream, std::move(context), std::move(host), TlsReplayable());
+Task<Result<>> connect(SocketStream& stream, ClientContext context, std::string host) {
+  return connect(stream, std::move(context), std::move(host), Replayable());
 }
 
-Task<Result<>> tls_accept(SocketStream& stream, const Buffer& plaintext, TlsServerContext context) {
+Task<Result<>> accept(SocketStream& stream, const Buffer& plaintext, ServerContext context) {
   if (!plaintext.empty()) {
     stream.close();
-    co_return std::unexpected<Error>(TlsError::unread_plaintext);
+    co_return std::unexpected<Error>(ErrorCode::unread_plaintext);
   }
-  co_return co_await tls_accept(stream, std::move(context));
+  co_return co_await accept(stream, std::move(context));
 }
 
-Task<Result<>> tls_connect(SocketStream& stream, const Buffer& plaintext, TlsClientContext context,
-                           std::string host) {
+Task<Result<>> connect(SocketStream& stream, const Buffer& plaintext, ClientContext context,
+                       std::string host) {
   if (!plaintext.empty()) {
     stream.close();
-    co_return std::unexpected<Error>(TlsError::unread_plaintext);
+    co_return std::unexpected<Error>(ErrorCode::unread_plaintext);
   }
-  co_return co_await tls_connect(stream, std::move(context), std::move(host));
+  co_return co_await connect(stream, std::move(context), std::move(host));
 }
 
-}  // namespace tambour
+}  // namespace tambour::tls

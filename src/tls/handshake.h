@@ -3,12 +3,13 @@
 
 #include <cstdint>
 
-#include <tambour/result.h>
-#include <tambour/socket_stream.h>
-#include <tambour/task.h>
-#include <tambour/tls_context.h>
+#include <tambour/base/result.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/net/socket_stream.h>
+#include <tambour/task/task.h>
+#include <tambour/tls/context.h>
 
-namespace tambour::tls {
+namespace tambour::tls::detail {
 
 /// When accept() returns.
 enum class Start : std::uint8_t {
@@ -16,8 +17,8 @@ enum class Start : std::uint8_t {
   with_early_data,  ///< Also when early data has been received.
 };
 
-/// Like tls_accept(), but if it fails, `stream` stays open for a last look at its endpoints. The
+/// Like tls::accept(), but if it fails, `stream` stays open for a last look at its endpoints. The
 /// caller must close it.
-[[nodiscard]] Task<Result<>> accept(SocketStream& stream, TlsServerContext context, Start start);
+[[nodiscard]] Task<Result<>> accept(SocketStream& stream, tls::ServerContext context, Start start);
 
-}  // namespace tambour::tls
+}  // namespace tambour::tls::detail

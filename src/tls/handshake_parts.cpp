@@ -13,7 +13,7 @@
 #include "base/ascii.h"
 #include "tls/resumption/ticket_note.h"
 
-namespace tambour::tls {
+namespace tambour::tls::detail {
 namespace {
 
 /// After this time a client verifies the server again: its certificate may have been revoked.
@@ -78,8 +78,8 @@ void offer_session(ClientGeneration& generation, Filter& filter, const Result<En
     generation.sessions().put(filter.session_key(), std::move(session));
 }
 
-std::string message_of(const Result<Endpoint>& peer, const TlsOptions& options, const Error& error,
-                       const TlsSession& session) {
+std::string message_of(const Result<Endpoint>& peer, const tls::Options& options,
+                       const Error& error, const tls::Session& session) {
   std::string message = "TLS handshake with ";
   message += peer ? peer->to_string() : "the peer";
   message += ": " + error.message();
@@ -114,12 +114,12 @@ std::unique_ptr<Filter> make_client_filter(const std::shared_ptr<ClientGeneratio
 }
 
 void report(const Result<Endpoint>& peer, const Generation& generation, const Error& error,
-            const TlsSession& session) noexcept {
+            const tls::Session& session) noexcept {
   if (error == system_error(ECANCELED)) return;
   generation.counters().count_failed();
-  const TlsOptions& options = generation.common();
+  const tls::Options& options = generation.common();
   if (!options.on_failure) return;
-  TlsFailure failure{.error = error};
+  tls::Failure failure{.error = error};
   try {
     failure.message = message_of(peer, options, error, session);
   } catch (const std::bad_alloc&) {
@@ -132,4 +132,4 @@ void report(const Result<Endpoint>& peer, const Generation& generation, const Er
   }
 }
 
-}  // namespace tambour::tls
+}  // namespace tambour::tls::detail

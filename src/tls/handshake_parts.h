@@ -4,14 +4,15 @@
 #include <memory>
 #include <string>
 
-#include <tambour/endpoint.h>
-#include <tambour/result.h>
-#include <tambour/tls_context.h>
+#include <tambour/base/result.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/net/endpoint.h>
+#include <tambour/tls/context.h>
 
 #include "tls/context/context.h"
 #include "tls/filter.h"
 
-namespace tambour::tls {
+namespace tambour::tls::detail {
 
 /// Null if memory runs out.
 [[nodiscard]] std::unique_ptr<Filter> make_server_filter(
@@ -24,6 +25,6 @@ namespace tambour::tls {
 
 /// Counts a failed handshake, and reports it to on_failure; without a message if memory runs out.
 void report(const Result<Endpoint>& peer, const Generation& generation, const Error& error,
-            const TlsSession& session) noexcept;
+            const tls::Session& session) noexcept;
 
-}  // namespace tambour::tls
+}  // namespace tambour::tls::detail

@@ -6,7 +6,7 @@
 
 #include "base/ascii.h"
 
-namespace tambour::tls {
+namespace tambour::tls::detail {
 namespace {
 
 // Certificates contain no letters outside ASCII.
@@ -55,4 +55,4 @@ bool is_valid_for(const X509* certificate, std::string_view host) noexcept {
   return false;
 }
 
-}  // namespace tambour::tls
+}  // namespace tambour::tls::detail

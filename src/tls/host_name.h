@@ -4,9 +4,11 @@
 
 #include <string_view>
 
+#include <tambour/detail/namespaces.h>
+
 #include "tls/openssl.h"
 
-namespace tambour::tls {
+namespace tambour::tls::detail {
 
 /// Whether `name`, a DNS name in a certificate, is `host`, or a wildcard for it. A wildcard is "*."
 /// with at least two labels; the asterisk stands for one label. `host` is no address, and has no
@@ -17,4 +19,4 @@ namespace tambour::tls {
 /// cannot be decoded.
 [[nodiscard]] bool is_valid_for(const X509* certificate, std::string_view host) noexcept;
 
-}  // namespace tambour::tls
+}  // namespace tambour::tls::detail

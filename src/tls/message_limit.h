@@ -4,9 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <tambour/detail/namespaces.h>
+
 #include "base/clock.h"
 
-namespace tambour::tls {
+namespace tambour::tls::detail {
 
 /// Bounds the messages that cost more to process than to send: new keys, tickets, and attempts to
 /// renegotiate. The count begins again after `window_ns`, and after `window_bytes` of data: peers
@@ -42,4 +44,4 @@ class MessageLimit {
   std::uint32_t bytes_ = 0;     ///< Since note_data() has last reset the count.
 };
 
-}  // namespace tambour::tls
+}  // namespace tambour::tls::detail

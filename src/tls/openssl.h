@@ -9,7 +9,9 @@
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
 
-namespace tambour::tls {
+#include <tambour/detail/namespaces.h>
+
+namespace tambour::tls::detail {
 
 template <auto release>
 struct Release {
@@ -36,4 +38,4 @@ using SslPointer = std::unique_ptr<SSL, Release<SSL_free>>;
 using StorePointer = std::unique_ptr<X509_STORE, Release<X509_STORE_free>>;
 using TextPointer = std::unique_ptr<char, Release<release_text>>;
 
-}  // namespace tambour::tls
+}  // namespace tambour::tls::detail

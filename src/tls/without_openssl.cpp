@@ -1,99 +1,95 @@
 // Replaces this layer if the library is built without TLS (TAMBOUR_TLS=OFF).
 #include <utility>
 
-#include <tambour/tls.h>
-#include <tambour/tls_early_data.h>
+#include <tambour/tls/early_data.h>
+#include <tambour/tls/handshake.h>
 
 #include "tls/handshake.h"
 #include "tls/resumption/saved_ticket_keys.h"
 
-namespace tambour {
-namespace tls {
+namespace tambour::tls {
+
+namespace detail {
 class ServerState {};
 class ClientState {};
 
-Task<Result<>> accept(SocketStream& /*stream*/, TlsServerContext /*context*/, Start /*start*/) {
-  co_return std::unexpected<Error>(TlsError::not_supported);
+Task<Result<>> accept(SocketStream& /*stream*/, tls::ServerContext /*context*/, Start /*start*/) {
+  co_return std::unexpected<Error>(tls::ErrorCode::not_supported);
 }
 
-std::string save_ticket_keys(const TlsServerContext& /*context*/) { return {}; }
-}  // namespace tls
+std::string save_ticket_keys(const tls::ServerContext& /*context*/) { return {}; }
+}  // namespace detail
 
 namespace {
 
-std::unexpected<TlsFailure> not_supported() {
-  const Error error = TlsError::not_supported;
-  return std::unexpected(TlsFailure{.error = error, .message = error.message()});
+std::unexpected<Failure> not_supported() {
+  const Error error = ErrorCode::not_supported;
+  return std::unexpected(Failure{.error = error, .message = error.message()});
 }
 
-Result<> refuse() { return std::unexpected<Error>(TlsError::not_supported); }
+Result<> refuse() { return std::unexpected<Error>(ErrorCode::not_supported); }
 
 }  // namespace
 
-std::expected<TlsServerContext, TlsFailure> TlsServerContext::create(TlsServerOptions /*options*/) {
+std::expected<ServerContext, Failure> ServerContext::create(ServerOptions /*options*/) {
   return not_supported();
 }
-std::expected<void, TlsFailure> TlsServerContext::reload() const { return not_supported(); }
-std::expected<void, TlsFailure> TlsServerContext::reload(TlsServerOptions /*options*/) const {
+std::expected<void, Failure> ServerContext::reload() const { return not_supported(); }
+std::expected<void, Failure> ServerContext::reload(ServerOptions /*options*/) const {
   return not_supported();
 }
-std::expected<TlsClientContext, TlsFailure> TlsClientContext::create(TlsClientOptions /*options*/) {
+std::expected<ClientContext, Failure> ClientContext::create(ClientOptions /*options*/) {
   return not_supported();
 }
-std::vector<std::string> TlsServerContext::alpn() const { return {}; }
-std::vector<std::string> TlsClientContext::alpn() const { return {}; }
-std::expected<void, TlsFailure> TlsClientContext::reload() const { return not_supported(); }
-std::expected<void, TlsFailure> TlsClientContext::reload(TlsClientOptions /*options*/) const {
+std::vector<std::string> ServerContext::alpn() const { return {}; }
+std::vector<std::string> ClientContext::alpn() const { return {}; }
+std::expected<void, Failure> ClientContext::reload() const { return not_supported(); }
+std::expected<void, Failure> ClientContext::reload(ClientOptions /*options*/) const {
   return not_supported();
 }
 
-TlsStats TlsServerContext::stats() const { return {}; }
-TlsStats TlsClientContext::stats() const { return {}; }
+Stats ServerContext::stats() const { return {}; }
+Stats ClientContext::stats() const { return {}; }
 
-Task<Result<>> tls_accept(SocketStream& /*stream*/, TlsServerContext /*context*/) {
+Task<Result<>> accept(SocketStream& /*stream*/, ServerContext /*context*/) { co_return refuse(); }
+Task<Result<>> accept(SocketStream& /*stream*/, const Buffer& /*plaintext*/,
+                      ServerContext /*context*/) {
   co_return refuse();
 }
-Task<Result<>> tls_accept(SocketStream& /*stream*/, const Buffer& /*plaintext*/,
-                          TlsServerContext /*context*/) {
+Task<Result<>> connect(SocketStream& /*stream*/, ClientContext /*context*/, std::string /*host*/) {
   co_return refuse();
 }
-Task<Result<>> tls_connect(SocketStream& /*stream*/, TlsClientContext /*context*/,
-                           std::string /*host*/) {
+Task<Result<>> connect(SocketStream& /*stream*/, ClientContext /*context*/, std::string /*host*/,
+                       Replayable /*data*/) {
   co_return refuse();
 }
-Task<Result<>> tls_connect(SocketStream& /*stream*/, TlsClientContext /*context*/,
-                           std::string /*host*/, TlsReplayable /*data*/) {
-  co_return refuse();
+Task<Result<ByteStream>> accept(ByteStream /*stream*/, ServerContext /*context*/) {
+  co_return std::unexpected<Error>(ErrorCode::not_supported);
 }
-Task<Result<ByteStream>> tls_accept(ByteStream /*stream*/, TlsServerContext /*context*/) {
-  co_return std::unexpected<Error>(TlsError::not_supported);
+Task<Result<ByteStream>> connect(ByteStream /*stream*/, ClientContext /*context*/,
+                                 std::string /*host*/) {
+  co_return std::unexpected<Error>(ErrorCode::not_supported);
 }
-Task<Result<ByteStream>> tls_connect(ByteStream /*stream*/, TlsClientContext /*context*/,
-                                     std::string /*host*/) {
-  co_return std::unexpected<Error>(TlsError::not_supported);
-}
-Task<Result<>> tls_accept_early(SocketStream& /*stream*/, TlsServerContext /*context*/) {
+Task<Result<>> accept_early(SocketStream& /*stream*/, ServerContext /*context*/) {
   co_return refuse();
 }
 /// No stream uses TLS.
-Task<Result<>> tls_complete_handshake(SocketStream& /*stream*/) { co_return Result<>(); }
-Task<Result<std::size_t>> tls_read_early(SocketStream& /*stream*/, Buffer& /*into*/) {
-  co_return 0;
-}
-Task<Result<>> tls_connect(SocketStream& /*stream*/, const Buffer& /*plaintext*/,
-                           TlsClientContext /*context*/, std::string /*host*/) {
+Task<Result<>> complete_handshake(SocketStream& /*stream*/) { co_return Result<>(); }
+Task<Result<std::size_t>> read_early(SocketStream& /*stream*/, Buffer& /*into*/) { co_return 0; }
+Task<Result<>> connect(SocketStream& /*stream*/, const Buffer& /*plaintext*/,
+                       ClientContext /*context*/, std::string /*host*/) {
   co_return refuse();
 }
 
-void tls_accept(Connection& connection, const TlsServerContext& /*context*/,
-                Callback<void(Connection&, Error)> done) {
+void accept(Connection& connection, const ServerContext& /*context*/,
+            Callback<void(Connection&, Error)> done) {
   connection.close();
-  if (done) done(connection, TlsError::not_supported);
+  if (done) done(connection, ErrorCode::not_supported);
 }
-void tls_connect(Connection& connection, const TlsClientContext& /*context*/, std::string /*host*/,
-                 Callback<void(Connection&, Error)> done) {
+void connect(Connection& connection, const ClientContext& /*context*/, std::string /*host*/,
+             Callback<void(Connection&, Error)> done) {
   connection.close();
-  if (done) done(connection, TlsError::not_supported);
+  if (done) done(connection, ErrorCode::not_supported);
 }
 
-}  // namespace tambour
+}  // namespace tambour::tls

@@ -20,7 +20,7 @@ using SegmentSize = std::uint16_t;
 
 }  // namespace
 
-namespace udp {
+namespace detail::udp {
 
 in6_addr mapped(const in_addr& address) noexcept {
   in6_addr six{};
@@ -53,10 +53,10 @@ Endpoint ip_endpoint(const in6_addr& address, bool as_v4, unsigned interface) no
   return Endpoint::from(reinterpret_cast<const sockaddr*>(&six), sizeof(six)).value_or(Endpoint());
 }
 
-}  // namespace udp
+}  // namespace detail::udp
 
 template <class Value>
-void DatagramControl::put(int level, int type, const Value& value) noexcept {
+void detail::DatagramControl::put(int level, int type, const Value& value) noexcept {
   auto* const header = reinterpret_cast<cmsghdr*>(bytes_.data() + size_);
   // Clears the padding, which is passed to the kernel too.
   std::memset(header, 0, CMSG_SPACE(sizeof(value)));
@@ -67,8 +67,8 @@ void DatagramControl::put(int level, int type, const Value& value) noexcept {
   size_ = static_cast<std::uint8_t>(size_ + CMSG_SPACE(sizeof(value)));
 }
 
-void DatagramControl::set(bool is_v4, const in6_addr& from, unsigned interface, Ecn ecn,
-                          std::uint16_t segment) noexcept {
+void detail::DatagramControl::set(bool is_v4, const in6_addr& from, unsigned interface, Ecn ecn,
+                                  std::uint16_t segment) noexcept {
   size_ = 0;
   const bool has_from = !IN6_IS_ADDR_UNSPECIFIED(&from);
   if (has_from || interface != 0) {
@@ -96,19 +96,19 @@ void DatagramControl::set(bool is_v4, const in6_addr& from, unsigned interface, 
   if (segment != 0) put(IPPROTO_UDP, UDP_SEGMENT, SegmentSize{segment});
 }
 
-void DatagramControl::put_into(msghdr& message, bool with_segment) noexcept {
+void detail::DatagramControl::put_into(msghdr& message, bool with_segment) noexcept {
   message.msg_controllen = with_segment ? size_ : size_without_segment_;
   message.msg_control = message.msg_controllen != 0 ? bytes_.data() : nullptr;
 }
 
 Result<> Datagram::Piece::set_destination(const Endpoint* destination,
-                                          const DatagramOptions& how) noexcept {
-  if ((destination != nullptr && !destination->is_ip()) || (how.from && !how.from->is_ip()))
-    return base::failure(EAFNOSUPPORT);
+                                          const DatagramOptions& options) noexcept {
+  if ((destination != nullptr && !destination->is_ip()) || (options.from && !options.from->is_ip()))
+    return detail::base::failure(EAFNOSUPPORT);
   if (destination != nullptr) std::memcpy(&name, destination->data(), destination->size());
-  if (how.from) from = udp::address_of(*how.from);
-  interface = how.interface;
-  ecn = how.ecn;
+  if (options.from) from = detail::udp::address_of(*options.from);
+  interface = options.interface;
+  ecn = options.ecn;
   added = true;
   return {};
 }
@@ -120,7 +120,7 @@ bool Datagram::Piece::has_same_destination(const Piece& other) const noexcept {
 }
 
 void Datagram::Piece::read_control(const msghdr& message, bool merges) noexcept {
-  const udp::ReceivedControl read = udp::read_control(message, merges);
+  const detail::udp::ReceivedControl read = detail::udp::read_control(message, merges);
   segment = read.segment;
   has_to = read.has_to;
   ecn = read.ecn;
@@ -136,13 +136,14 @@ Endpoint Datagram::peer() const noexcept {
       .value_or(Endpoint());
 }
 
-bool Datagram::truncated() const noexcept { return piece_->truncated; }
+bool Datagram::is_truncated() const noexcept { return piece_->truncated; }
 
 bool Datagram::control_truncated() const noexcept { return piece_->control_truncated; }
 
 std::optional<Endpoint> Datagram::to() const noexcept {
   if (!piece_->has_to) return std::nullopt;
-  return udp::ip_endpoint(piece_->to, piece_->name.sin6_family == AF_INET, piece_->interface);
+  return detail::udp::ip_endpoint(piece_->to, piece_->name.sin6_family == AF_INET,
+                                  piece_->interface);
 }
 
 unsigned Datagram::interface() const noexcept { return piece_->interface; }

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <span>
 
-#include <tambour/datagrams.h>
+#include <tambour/udp/datagrams.h>
 
 namespace tambour {
 
@@ -26,7 +26,7 @@ struct Datagram::Piece {
   in6_addr to{};
   in6_addr from{};  ///< The source address to send from; all zero: the kernel chooses it.
   unsigned interface = 0;
-  DatagramControl control;
+  detail::DatagramControl control;
 
   [[nodiscard]] socklen_t name_size() const noexcept {
     if (name.sin6_family == AF_UNSPEC) return 0;
@@ -45,19 +45,19 @@ struct Datagram::Piece {
   }
 
   /// Fails with EAFNOSUPPORT if an address is not an IP address.
-  Result<> set_destination(const Endpoint* destination, const DatagramOptions& how) noexcept;
+  Result<> set_destination(const Endpoint* destination, const DatagramOptions& options) noexcept;
   /// Reads the ancillary data and the flags of a received message. `merges`: the socket has
   /// UDP_GRO.
   void read_control(const msghdr& message, bool merges) noexcept;
   [[nodiscard]] bool has_same_destination(const Piece& other) const noexcept;
 };
 
-namespace udp {
+namespace detail::udp {
 
 in6_addr mapped(const in_addr& address) noexcept;
 /// Returns all zeros if the endpoint is not an IP endpoint.
 in6_addr address_of(const Endpoint& endpoint) noexcept;
 Endpoint ip_endpoint(const in6_addr& address, bool as_v4, unsigned interface) noexcept;
 
-}  // namespace udp
+}  // namespace detail::udp
 }  // namespace tambour

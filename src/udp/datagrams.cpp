@@ -1,6 +1,6 @@
 // DatagramBatch: divides a block of memory into pieces of equal datagrams, for reading and for
 // sending.
-#include <tambour/datagrams.h>
+#include <tambour/udp/datagrams.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -29,8 +29,8 @@ DatagramBatch::DatagramBatch(std::size_t datagrams, std::size_t bytes_each)
       pieces_(std::make_unique<Piece[]>(capacity_)),
       headers_(std::make_unique<mmsghdr[]>(capacity_)),
       vectors_(std::make_unique<iovec[]>(capacity_)),
-      control_(
-          std::make_unique_for_overwrite<std::byte[]>(capacity_ * udp::received_control_bytes)),
+      control_(std::make_unique_for_overwrite<std::byte[]>(capacity_ *
+                                                           detail::udp::received_control_bytes)),
       stale_(capacity_) {}
 
 DatagramBatch::DatagramBatch(DatagramBatch&& other) noexcept
@@ -118,9 +118,9 @@ bool DatagramBatch::extend_last(std::span<const std::byte> bytes, const Piece& l
 
 Result<> DatagramBatch::add_piece(std::span<const std::byte> bytes, const Piece& like) noexcept {
   const std::size_t room = capacity_ * bytes_each_;
-  if (bytes.size() > room) return base::failure(EMSGSIZE);
+  if (bytes.size() > room) return detail::base::failure(EMSGSIZE);
   if (extend_last(bytes, like)) return {};
-  if (end_ == capacity_ || bytes.size() > room - used_) return base::failure(ENOBUFS);
+  if (end_ == capacity_ || bytes.size() > room - used_) return detail::base::failure(ENOBUFS);
   Piece& piece = pieces_[end_++];
   piece = like;
   piece.data = bytes_.get() + used_;
@@ -132,15 +132,16 @@ Result<> DatagramBatch::add_piece(std::span<const std::byte> bytes, const Piece&
 }
 
 Result<> DatagramBatch::add(std::span<const std::byte> bytes, const Endpoint& to,
-                            const DatagramOptions& how) noexcept {
+                            const DatagramOptions& options) noexcept {
   Piece like;
-  if (auto set = like.set_destination(&to, how); !set) return set;
+  if (auto set = like.set_destination(&to, options); !set) return set;
   return add_piece(bytes, like);
 }
 
-Result<> DatagramBatch::add(std::span<const std::byte> bytes, const DatagramOptions& how) noexcept {
+Result<> DatagramBatch::add(std::span<const std::byte> bytes,
+                            const DatagramOptions& options) noexcept {
   Piece like;
-  if (auto set = like.set_destination(nullptr, how); !set) return set;
+  if (auto set = like.set_destination(nullptr, options); !set) return set;
   return add_piece(bytes, like);
 }
 
@@ -162,8 +163,8 @@ DatagramBatch::Messages DatagramBatch::prepare_to_receive() noexcept {
     message.msg_namelen = sizeof(pieces_[i].name);
     message.msg_iov = &vectors_[i];
     message.msg_iovlen = 1;
-    message.msg_control = control_.get() + i * udp::received_control_bytes;
-    message.msg_controllen = udp::received_control_bytes;
+    message.msg_control = control_.get() + i * detail::udp::received_control_bytes;
+    message.msg_controllen = detail::udp::received_control_bytes;
   }
   stale_ = 0;
   return {.first = headers_.get(), .count = capacity_, .with_segments = false};

@@ -9,7 +9,7 @@
 
 #include "udp/datagram_piece.h"
 
-namespace tambour::udp {
+namespace tambour::detail::udp {
 namespace {
 
 constexpr int ecn_mask = 3;
@@ -77,4 +77,4 @@ ReceivedControl read_control(const msghdr& message, bool merges) noexcept {
   return read;
 }
 
-}  // namespace tambour::udp
+}  // namespace tambour::detail::udp

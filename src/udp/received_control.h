@@ -10,9 +10,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <tambour/datagrams.h>
+#include <tambour/udp/datagrams.h>
 
-namespace tambour::udp {
+namespace tambour::detail::udp {
 
 /// Size, in bytes, of the control buffer of one received datagram. It is large enough for
 /// everything that UdpOptions enables together with every option of fixed size that a program can
@@ -37,4 +37,4 @@ struct ReceivedControl {
 /// be missing: the bytes may be several datagrams of unknown size.
 [[nodiscard]] ReceivedControl read_control(const msghdr& message, bool merges) noexcept;
 
-}  // namespace tambour::udp
+}  // namespace tambour::detail::udp

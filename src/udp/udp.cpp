@@ -1,9 +1,8 @@
 // UdpSocket: opening, options, and sending and receiving in tasks. Multicast and callbacks are in
 // files of their own.
-#include <tambour/udp.h>
+#include <netinet/udp.h>
 
 #include <netinet/in.h>
-#include <netinet/udp.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -12,8 +11,9 @@
 #include <cstring>
 #include <utility>
 
-#include <tambour/event_loop.h>
-#include <tambour/socket.h>
+#include <tambour/loop/event_loop.h>
+#include <tambour/net/socket.h>
+#include <tambour/udp/socket.h>
 
 #include "backend/system.h"
 #include "base/failure.h"
@@ -34,7 +34,8 @@ bool is_segmentation_refusal(std::int32_t outcome) noexcept {
   return outcome == -EIO || outcome == -EINVAL || outcome == -EMSGSIZE;
 }
 
-std::optional<int> option_of(backend::System& system, int fd, int level, int option) noexcept {
+std::optional<int> option_of(detail::backend::System& system, int fd, int level,
+                             int option) noexcept {
   int value = 0;
   socklen_t size = sizeof(value);
   if (system.getsockopt(fd, level, option, &value, &size) != 0) return std::nullopt;
@@ -57,29 +58,29 @@ UdpSocket::UdpSocket(EventLoop& loop, int fd) noexcept : IoHandle(loop, fd) {
 
 Result<UdpSocket> UdpSocket::bind(EventLoop& loop, const Endpoint& at,
                                   const UdpOptions& options) noexcept {
-  if (!at.is_ip()) return base::failure(EAFNOSUPPORT);
+  if (!at.is_ip()) return detail::base::failure(EAFNOSUPPORT);
   auto opened = Socket::open(loop, at.family(), SOCK_DGRAM);
   if (!opened) return std::unexpected(opened.error());
   UdpSocket socket(loop, opened->release());
   if (auto set = socket.set_options(options); !set) return std::unexpected(set.error());
-  if (socket.system().bind(socket.descriptor(), at.data(), at.size()) != 0)
-    return base::failure(errno);
+  if (socket.system().bind(socket.fd(), at.data(), at.size()) != 0)
+    return detail::base::failure(errno);
   return socket;
 }
 
 Result<Endpoint> UdpSocket::local_endpoint() const noexcept {
-  if (!is_open()) return base::failure(EBADF);
-  return net::local_endpoint(system(), descriptor());
+  if (!is_open()) return detail::base::failure(EBADF);
+  return detail::net::local_endpoint(system(), fd());
 }
 
 Result<Endpoint> UdpSocket::peer_endpoint() const noexcept {
-  if (!is_open()) return base::failure(EBADF);
-  return net::peer_endpoint(system(), descriptor());
+  if (!is_open()) return detail::base::failure(EBADF);
+  return detail::net::peer_endpoint(system(), fd());
 }
 
 Result<> UdpSocket::set_option(int level, int option, int value) noexcept {
-  if (!is_open()) return base::failure(EBADF);
-  return net::set_option(system(), descriptor(), level, option, value);
+  if (!is_open()) return detail::base::failure(EBADF);
+  return detail::net::set_option(system(), fd(), level, option, value);
 }
 
 Result<> UdpSocket::set_ip_option(int v4_option, int v6_option, int value) noexcept {
@@ -115,40 +116,40 @@ Result<> UdpSocket::set_options(const UdpOptions& options) noexcept {
 }
 
 Result<> UdpSocket::connect(const Endpoint& to) noexcept {
-  if (!is_open()) return base::failure(EBADF);
-  if (!to.is_ip()) return base::failure(EAFNOSUPPORT);
-  if (system().connect(descriptor(), to.data(), to.size()) != 0) return base::failure(errno);
-  const in6_addr address = udp::address_of(to);
+  if (!is_open()) return detail::base::failure(EBADF);
+  if (!to.is_ip()) return detail::base::failure(EAFNOSUPPORT);
+  if (system().connect(fd(), to.data(), to.size()) != 0) return detail::base::failure(errno);
+  const in6_addr address = detail::udp::address_of(to);
   peer_is_v4_ = IN6_IS_ADDR_V4MAPPED(&address) != 0;
   return {};
 }
 
 Result<> UdpSocket::disconnect() noexcept {
-  if (!is_open()) return base::failure(EBADF);
+  if (!is_open()) return detail::base::failure(EBADF);
   const sockaddr unspecified{.sa_family = AF_UNSPEC, .sa_data = {}};
   const auto before = local_endpoint();
-  if (system().connect(descriptor(), &unspecified, sizeof(unspecified)) != 0)
-    return base::failure(errno);
+  if (system().connect(fd(), &unspecified, sizeof(unspecified)) != 0)
+    return detail::base::failure(errno);
   const auto now = local_endpoint();
   if (!before || !now || now->port() == before->port()) return {};
   // Linux unbinds a port that the kernel had chosen.
   const Endpoint again = now->with_port(before->port());
-  if (system().bind(descriptor(), again.data(), again.size()) != 0) return base::failure(errno);
+  if (system().bind(fd(), again.data(), again.size()) != 0) return detail::base::failure(errno);
   return {};
 }
 
-std::int32_t UdpSocket::receive_into(DatagramBatch& batch, backend::System& system,
+std::int32_t UdpSocket::receive_into(DatagramBatch& batch, detail::backend::System& system,
                                      int fd) noexcept {
   const auto messages = batch.prepare_to_receive();
   constexpr int flags = MSG_DONTWAIT | MSG_CMSG_CLOEXEC;
-  return io::retry([&]() -> ssize_t {
+  return detail::io::retry([&]() -> ssize_t {
     if (messages.count == 1) return system.recvmsg(fd, &messages.first->msg_hdr, flags);
     return system.recvmmsg(fd, messages.first, static_cast<unsigned>(messages.count), flags);
   });
 }
 
 UdpSocket::Receive::Receive(UdpSocket& socket, DatagramBatch& into) noexcept
-    : IoWait(socket, Events::read, detail::FirstCall::when_ready),
+    : detail::IoWait(socket, Events::read, detail::FirstCall::when_ready),
       into_(into),
       has_room_(socket.fits(into)),
       merges_(socket.gro_) {
@@ -160,18 +161,18 @@ bool UdpSocket::Receive::await_ready() noexcept {
   return !has_room_;
 }
 
-bool UdpSocket::Receive::step(loop::Core& core) noexcept {
+bool UdpSocket::Receive::step(detail::loop::Core& core) noexcept {
   return finish(receive_into(into_, core.backend().system(), fd()));
 }
 
 Result<std::size_t> UdpSocket::Receive::await_resume() noexcept {
-  if (outcome < 0) return base::failure(outcome);
+  if (outcome < 0) return detail::base::failure(outcome);
   into_.received(static_cast<std::size_t>(outcome), merges_);
   return into_.size();
 }
 
 UdpSocket::Send::Send(UdpSocket& socket, DatagramBatch& from) noexcept
-    : IoWait(socket, Events::write, detail::FirstCall::within_budget),
+    : detail::IoWait(socket, Events::write, detail::FirstCall::within_budget),
       from_(from),
       may_segment_(socket.can_segment_) {
   prepare();
@@ -181,8 +182,8 @@ void UdpSocket::Send::prepare() noexcept {
   messages_ = from_.prepare_to_send(may_segment_, udp().peer_is_v4_);
 }
 
-std::int32_t UdpSocket::Send::call(backend::System& system) noexcept {
-  return io::retry([&]() -> ssize_t {
+std::int32_t UdpSocket::Send::call(detail::backend::System& system) noexcept {
+  return detail::io::retry([&]() -> ssize_t {
     if (messages_.count == 1)
       return system.sendmsg(fd(), &messages_.first->msg_hdr, send_flags) < 0 ? -1 : 1;
     return system.sendmmsg(fd(), messages_.first, static_cast<unsigned>(messages_.count),
@@ -190,7 +191,7 @@ std::int32_t UdpSocket::Send::call(backend::System& system) noexcept {
   });
 }
 
-bool UdpSocket::Send::step(loop::Core& core) noexcept {
+bool UdpSocket::Send::step(detail::loop::Core& core) noexcept {
   do {
     if (!finish(call(core.backend().system()))) return false;
     if (outcome >= 0) {
@@ -211,17 +212,17 @@ bool UdpSocket::Send::retries_unsegmented() noexcept {
   return true;
 }
 
-Result<> UdpSocket::Send::await_resume() const noexcept { return base::result_of(outcome); }
+Result<> UdpSocket::Send::await_resume() const noexcept { return detail::base::result_of(outcome); }
 
 UdpSocket::SendTo::SendTo(UdpSocket& socket, std::span<const std::byte> bytes, const Endpoint* to,
-                          const DatagramOptions& how, std::size_t segment_bytes) noexcept
-    : IoWait(socket, Events::write, detail::FirstCall::within_budget),
+                          const DatagramOptions& options, std::size_t segment_bytes) noexcept
+    : detail::IoWait(socket, Events::write, detail::FirstCall::within_budget),
       segment_bytes_(segment_bytes),
       may_segment_(socket.can_segment_),
       left_{.iov_base = const_cast<std::byte*>(bytes.data()),  // NOLINT: sendmsg(2) reads.
             .iov_len = bytes.size()} {
   Datagram::Piece piece;
-  const auto set = piece.set_destination(to, how);
+  const auto set = piece.set_destination(to, options);
   if (!set || segment_bytes == 0) {
     outcome = set ? -EINVAL : -set.error().value();
     return;
@@ -230,13 +231,13 @@ UdpSocket::SendTo::SendTo(UdpSocket& socket, std::span<const std::byte> bytes, c
   name_ = piece.name;
   name_size_ = piece.name_size();
   const std::size_t segments_bytes = std::min(segment_bytes, DatagramBatch::together_bytes_max);
-  control_.set(piece.is_v4(socket.peer_is_v4_), piece.from, how.interface, how.ecn,
+  control_.set(piece.is_v4(socket.peer_is_v4_), piece.from, options.interface, options.ecn,
                static_cast<std::uint16_t>(segments_bytes));
   begin_message();
 }
 
 UdpSocket::SendTo::SendTo(SendTo&& other) noexcept
-    : IoWait(static_cast<IoWait&&>(other)),
+    : detail::IoWait(static_cast<detail::IoWait&&>(other)),
       name_(other.name_),
       name_size_(other.name_size_),
       segment_bytes_(other.segment_bytes_),
@@ -264,10 +265,10 @@ void UdpSocket::SendTo::prepare() noexcept {
   control_.put_into(message_, now_.iov_len > segment_bytes_);
 }
 
-bool UdpSocket::SendTo::step(loop::Core& core) noexcept {
-  backend::System& system = core.backend().system();
+bool UdpSocket::SendTo::step(detail::loop::Core& core) noexcept {
+  detail::backend::System& system = core.backend().system();
   do {
-    if (!finish(io::retry([&] { return system.sendmsg(fd(), &message_, send_flags); })))
+    if (!finish(detail::io::retry([&] { return system.sendmsg(fd(), &message_, send_flags); })))
       return false;
     if (outcome >= 0) {
       left_.iov_base = static_cast<std::byte*>(left_.iov_base) + now_.iov_len;
@@ -288,25 +289,27 @@ bool UdpSocket::SendTo::retries_unsegmented() noexcept {
   return true;
 }
 
-Result<> UdpSocket::SendTo::await_resume() const noexcept { return base::result_of(outcome); }
+Result<> UdpSocket::SendTo::await_resume() const noexcept {
+  return detail::base::result_of(outcome);
+}
 
 template <class Sending>
 Result<> UdpSocket::at_once(Sending&& sending) noexcept {
   // If the operation would have to wait, its destructor ends it.
-  if (!sending.await_ready() && !sending.try_now()) return base::failure(EAGAIN);
+  if (!sending.await_ready() && !sending.try_now()) return detail::base::failure(EAGAIN);
   return sending.await_resume();
 }
 
 Result<> UdpSocket::try_send(DatagramBatch& from) noexcept { return at_once(Send(*this, from)); }
 
 Result<> UdpSocket::try_send_to(std::span<const std::byte> bytes, const Endpoint& to,
-                                const DatagramOptions& how) noexcept {
-  return at_once(SendTo(*this, bytes, &to, how, SendTo::whole));
+                                const DatagramOptions& options) noexcept {
+  return at_once(SendTo(*this, bytes, &to, options, SendTo::whole));
 }
 
 Result<> UdpSocket::try_send(std::span<const std::byte> bytes,
-                             const DatagramOptions& how) noexcept {
-  return at_once(SendTo(*this, bytes, nullptr, how, SendTo::whole));
+                             const DatagramOptions& options) noexcept {
+  return at_once(SendTo(*this, bytes, nullptr, options, SendTo::whole));
 }
 
 }  // namespace tambour

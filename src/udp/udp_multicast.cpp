@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include <tambour/udp.h>
+#include <tambour/udp/socket.h>
 
 #include "backend/system.h"
 #include "base/failure.h"
@@ -18,31 +18,33 @@ int level_of(const Endpoint& group) noexcept {
 }
 
 template <class Value>
-Result<> set(backend::System& system, int fd, int level, int option, const Value& value) noexcept {
-  if (system.setsockopt(fd, level, option, &value, sizeof(value)) != 0) return base::failure(errno);
+Result<> set(detail::backend::System& system, int fd, int level, int option,
+             const Value& value) noexcept {
+  if (system.setsockopt(fd, level, option, &value, sizeof(value)) != 0)
+    return detail::base::failure(errno);
   return {};
 }
 
 }  // namespace
 
 Result<> UdpSocket::change_group(int option, const Endpoint& group, unsigned interface) noexcept {
-  if (!is_open()) return base::failure(EBADF);
-  if (!group.is_ip()) return base::failure(EAFNOSUPPORT);
+  if (!is_open()) return detail::base::failure(EBADF);
+  if (!group.is_ip()) return detail::base::failure(EAFNOSUPPORT);
   group_req request{};
   request.gr_interface = interface;
   std::memcpy(&request.gr_group, group.data(), group.size());
-  return set(system(), descriptor(), level_of(group), option, request);
+  return set(system(), fd(), level_of(group), option, request);
 }
 
 Result<> UdpSocket::change_source(int option, const Endpoint& group, const Endpoint& source,
                                   unsigned interface) noexcept {
-  if (!is_open()) return base::failure(EBADF);
-  if (!group.is_ip() || !source.is_ip()) return base::failure(EAFNOSUPPORT);
+  if (!is_open()) return detail::base::failure(EBADF);
+  if (!group.is_ip() || !source.is_ip()) return detail::base::failure(EAFNOSUPPORT);
   group_source_req request{};
   request.gsr_interface = interface;
   std::memcpy(&request.gsr_group, group.data(), group.size());
   std::memcpy(&request.gsr_source, source.data(), source.size());
-  return set(system(), descriptor(), level_of(group), option, request);
+  return set(system(), fd(), level_of(group), option, request);
 }
 
 Result<> UdpSocket::join(const Endpoint& group, unsigned interface) noexcept {
@@ -68,16 +70,16 @@ Result<> UdpSocket::set_multicast_loop(bool loop) noexcept {
 }
 
 Result<> UdpSocket::set_multicast_hops(int hops) noexcept {
-  if (hops < 0) return base::failure(EINVAL);  // -1 would mean the default.
+  if (hops < 0) return detail::base::failure(EINVAL);  // -1 would mean the default.
   return set_ip_option(IP_MULTICAST_TTL, IPV6_MULTICAST_HOPS, hops);
 }
 
 Result<> UdpSocket::set_multicast_interface(unsigned interface) noexcept {
   if (!is_v4()) return set_option(IPPROTO_IPV6, IPV6_MULTICAST_IF, static_cast<int>(interface));
-  if (!is_open()) return base::failure(EBADF);
+  if (!is_open()) return detail::base::failure(EBADF);
   ip_mreqn request{};
   request.imr_ifindex = static_cast<int>(interface);
-  return set(system(), descriptor(), IPPROTO_IP, IP_MULTICAST_IF, request);
+  return set(system(), fd(), IPPROTO_IP, IP_MULTICAST_IF, request);
 }
 
 }  // namespace tambour

@@ -3,7 +3,7 @@
 #include <memory>
 #include <utility>
 
-#include <tambour/udp.h>
+#include <tambour/udp/socket.h>
 
 #include "base/failure.h"
 #include "loop/core.h"
@@ -12,7 +12,7 @@ namespace tambour {
 
 /// Registers as the socket's reader, so that it is notified when the socket is moved or closed, or
 /// when receiving must stop. Owned by the loop, because its own callback may destroy the socket.
-class UdpSocket::Serving final : private IoWait, private detail::LoopOwned {
+class UdpSocket::Serving final : private detail::IoWait, private detail::LoopOwned {
  public:
   static Result<> start(UdpSocket& socket, UdpCallbacks callbacks, DatagramBatch batch) {
     auto* const self = new Serving(socket, std::move(callbacks), std::move(batch));
@@ -24,17 +24,17 @@ class UdpSocket::Serving final : private IoWait, private detail::LoopOwned {
     }
     const std::int32_t error = self->outcome;
     self->end();
-    return base::failure(error);
+    return detail::base::failure(error);
   }
 
  private:
   Serving(UdpSocket& socket, UdpCallbacks callbacks, DatagramBatch batch)
-      : IoWait(socket, Events::read, detail::FirstCall::when_ready),
-        core_(loop::core_of(socket.loop())),
+      : detail::IoWait(socket, Events::read, detail::FirstCall::when_ready),
+        core_(detail::loop::core_of(socket.loop())),
         callbacks_(std::move(callbacks)),
         batch_(std::move(batch)) {}
 
-  [[nodiscard]] bool step(loop::Core& core) noexcept override {
+  [[nodiscard]] bool step(detail::loop::Core& core) noexcept override {
     return finish(receive_into(batch_, core.backend().system(), fd()));
   }
 
@@ -77,16 +77,16 @@ class UdpSocket::Serving final : private IoWait, private detail::LoopOwned {
     core_.defer_delete(this);
   }
 
-  loop::Core& core_;
+  detail::loop::Core& core_;
   UdpCallbacks callbacks_;
   DatagramBatch batch_;
   bool running_ = false;
 };
 
 Result<> UdpSocket::serve(UdpCallbacks callbacks, std::size_t datagrams, std::size_t bytes_each) {
-  if (!is_open()) return base::failure(EBADF);
+  if (!is_open()) return detail::base::failure(EBADF);
   DatagramBatch batch(datagrams, bytes_each);
-  if (!fits(batch)) return base::failure(EINVAL);
+  if (!fits(batch)) return detail::base::failure(EINVAL);
   return Serving::start(*this, std::move(callbacks), std::move(batch));
 }
 

@@ -1,5 +1,5 @@
 // Endpoints: parsing, formatting, and rejected input.
-#include <tambour/endpoint.h>
+#include <tambour/net/endpoint.h>
 
 #include <cerrno>
 #include <cstring>

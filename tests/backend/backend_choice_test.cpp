@@ -214,9 +214,9 @@ TEST(BackendChoice, the_error_for_an_unknown_name_lists_the_valid_names) {
     ADD_FAILURE() << "a loop was opened";
   } catch (const std::system_error& refused) {
     EXPECT_EQ(refused.code(), system_error(EINVAL));
-    const std::string what = refused.what();
-    EXPECT_NE(what.find("TAMBOUR_BACKEND=\"epol\""), std::string::npos) << what;
-    EXPECT_NE(what.find("auto, epoll, io_uring, poll or select"), std::string::npos) << what;
+    const std::string text = refused.what();
+    EXPECT_NE(text.find("TAMBOUR_BACKEND=\"epol\""), std::string::npos) << text;
+    EXPECT_NE(text.find("auto, epoll, io_uring, poll or select"), std::string::npos) << text;
   }
   // A backend chosen by the options ignores the environment.
   EXPECT_TRUE(EventLoop::open({.backend = BackendKind::epoll}));

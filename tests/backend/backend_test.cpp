@@ -12,7 +12,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tambour::backend::backend_test {
+namespace tambour::detail::backend::backend_test {
 namespace {
 
 class Watch final : public detail::Operation {
@@ -132,4 +132,4 @@ INSTANTIATE_TEST_SUITE_P(All, Backends,
                                          BackendKind::poll, BackendKind::select));
 
 }  // namespace
-}  // namespace tambour::backend::backend_test
+}  // namespace tambour::detail::backend::backend_test

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/unique_fd.h>
+#include <tambour/base/unique_fd.h>
 
 #include "backend/system.h"
 
@@ -19,7 +19,7 @@ TEST(Unacknowledged, counts_bytes_until_the_peer_of_a_unix_socket_reads_them) {
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
   const UniqueFd near(fds[0]);
   const UniqueFd far(fds[1]);
-  backend::System& system = backend::kernel();
+  detail::backend::System& system = detail::backend::kernel();
   EXPECT_EQ(system.unacknowledged(fds[0]), 0U);
   std::string bytes(10'000, 'x');
   ASSERT_EQ(::send(fds[0], bytes.data(), bytes.size(), 0), ssize_t(bytes.size()));
@@ -34,8 +34,8 @@ TEST(Unacknowledged, is_zero_if_unknown) {
   const UniqueFd reading(fds[0]);
   const UniqueFd writing(fds[1]);
   ASSERT_EQ(::write(fds[1], "x", 1), 1);
-  EXPECT_EQ(backend::kernel().unacknowledged(fds[1]), 0U);
-  EXPECT_EQ(backend::kernel().unacknowledged(-1), 0U);
+  EXPECT_EQ(detail::backend::kernel().unacknowledged(fds[1]), 0U);
+  EXPECT_EQ(detail::backend::kernel().unacknowledged(-1), 0U);
 }
 
 }  // namespace

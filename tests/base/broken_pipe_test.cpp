@@ -33,7 +33,7 @@ ssize_t write_and_raise(ssize_t outcome) {
 }
 
 TEST(BrokenPipe, raises_no_signal_if_a_call_fails) {
-  EXPECT_EQ(base::without_sigpipe(10, write_and_raise, ssize_t{-1}), -1);
+  EXPECT_EQ(detail::base::without_sigpipe(10, write_and_raise, ssize_t{-1}), -1);
   EXPECT_EQ(errno, EPIPE);
   EXPECT_FALSE(is_pending());
   EXPECT_FALSE(is_blocked());
@@ -41,7 +41,7 @@ TEST(BrokenPipe, raises_no_signal_if_a_call_fails) {
 
 TEST(BrokenPipe, raises_no_signal_if_a_call_writes_a_part) {
   for (const ssize_t written : {0, 1, 9}) {
-    EXPECT_EQ(base::without_sigpipe(10, write_and_raise, written), written);
+    EXPECT_EQ(detail::base::without_sigpipe(10, write_and_raise, written), written);
     EXPECT_FALSE(is_pending());
     EXPECT_FALSE(is_blocked());
   }
@@ -53,7 +53,7 @@ TEST(BrokenPipe, keeps_a_signal_that_was_pending) {
   sigaddset(&broken_pipe, SIGPIPE);
   ASSERT_EQ(::pthread_sigmask(SIG_BLOCK, &broken_pipe, nullptr), 0);
   ::raise(SIGPIPE);
-  EXPECT_EQ(base::without_sigpipe(10, write_and_raise, ssize_t{5}), 5);
+  EXPECT_EQ(detail::base::without_sigpipe(10, write_and_raise, ssize_t{5}), 5);
   EXPECT_TRUE(is_pending());
   EXPECT_TRUE(is_blocked());
   constexpr timespec at_once{};
@@ -65,7 +65,7 @@ TEST(BrokenPipe, writes_to_a_pipe_without_a_reader) {
   std::array<int, 2> fds{};
   ASSERT_EQ(::pipe(fds.data()), 0);
   ::close(fds[0]);
-  EXPECT_EQ(base::without_sigpipe(1, ::write, fds[1], "x", 1), -1);
+  EXPECT_EQ(detail::base::without_sigpipe(1, ::write, fds[1], "x", 1), -1);
   EXPECT_EQ(errno, EPIPE);
   ::close(fds[1]);
 }

@@ -1,5 +1,5 @@
 // Callback: a function object that may be destroyed while it runs.
-#include <tambour/callback.h>
+#include <tambour/base/callback.h>
 
 #include <array>
 #include <coroutine>
@@ -199,10 +199,10 @@ TEST(Callback, is_empty_also_if_another_shared_object_has_created_it) {
   Callback<void()> callback;
   // The Kind: a function pointer and an enumerator. Its address is the first word.
   using Kind = std::array<void*, 2>;
-  const Kind* own = nullptr;
-  std::memcpy(&own, static_cast<void*>(&callback), sizeof own);
+  const Kind* kind = nullptr;
+  std::memcpy(&kind, static_cast<void*>(&callback), sizeof kind);
   Kind copy{};
-  std::memcpy(&copy, own, sizeof copy);
+  std::memcpy(&copy, kind, sizeof copy);
   const Kind* const other = &copy;
   std::memcpy(static_cast<void*>(&callback), &other, sizeof other);
   EXPECT_FALSE(callback);

@@ -1,5 +1,5 @@
 // Saturating time arithmetic, and sets of events.
-#include <tambour/clock.h>
+#include <tambour/base/clock.h>
 
 #include <poll.h>
 
@@ -7,40 +7,40 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/events.h>
-#include <tambour/result.h>
+#include <tambour/base/result.h>
+#include <tambour/loop/readiness.h>
 
 #include "base/clock.h"
 
 namespace tambour::clock_test {
 namespace {
 
-constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t largest = std::numeric_limits<std::int64_t>::max();
 
 TEST(Clock, is_the_standard_steady_clock) {
   const std::int64_t before_ns = Clock::now().time_since_epoch().count();
-  const std::int64_t between_ns = base::monotonic_ns();
+  const std::int64_t between_ns = detail::base::monotonic_ns();
   EXPECT_LE(before_ns, between_ns);
   EXPECT_LE(between_ns, Clock::now().time_since_epoch().count());
 }
 
 TEST(Clock, adds_up_to_the_end_of_time_and_no_further) {
-  EXPECT_EQ(base::saturating_add(1, 2), 3);
-  EXPECT_EQ(base::saturating_add(most - 1, 1), most);
-  EXPECT_EQ(base::saturating_add(most, 1), most);
-  EXPECT_EQ(base::saturating_add(1, most), most);
-  EXPECT_EQ(base::saturating_add(most, most), most);
-  EXPECT_EQ(base::saturating_add(5, -3), 2);
-  EXPECT_EQ(TimePoint(Duration(base::end_of_time_ns)), never);
+  EXPECT_EQ(detail::base::saturating_add(1, 2), 3);
+  EXPECT_EQ(detail::base::saturating_add(largest - 1, 1), largest);
+  EXPECT_EQ(detail::base::saturating_add(largest, 1), largest);
+  EXPECT_EQ(detail::base::saturating_add(1, largest), largest);
+  EXPECT_EQ(detail::base::saturating_add(largest, largest), largest);
+  EXPECT_EQ(detail::base::saturating_add(5, -3), 2);
+  EXPECT_EQ(TimePoint(Duration(detail::base::end_of_time_ns)), never);
 }
 
 TEST(Clock, splits_nanoseconds_into_a_timespec) {
-  EXPECT_EQ(base::to_timespec(0).tv_sec, 0);
-  EXPECT_EQ(base::to_timespec(999'999'999).tv_sec, 0);
-  EXPECT_EQ(base::to_timespec(999'999'999).tv_nsec, 999'999'999);
-  EXPECT_EQ(base::to_timespec(1'000'000'001).tv_sec, 1);
-  EXPECT_EQ(base::to_timespec(1'000'000'001).tv_nsec, 1);
-  EXPECT_EQ(base::to_timespec(most).tv_sec, most / 1'000'000'000);
+  EXPECT_EQ(detail::base::to_timespec(0).tv_sec, 0);
+  EXPECT_EQ(detail::base::to_timespec(999'999'999).tv_sec, 0);
+  EXPECT_EQ(detail::base::to_timespec(999'999'999).tv_nsec, 999'999'999);
+  EXPECT_EQ(detail::base::to_timespec(1'000'000'001).tv_sec, 1);
+  EXPECT_EQ(detail::base::to_timespec(1'000'000'001).tv_nsec, 1);
+  EXPECT_EQ(detail::base::to_timespec(largest).tv_sec, largest / 1'000'000'000);
 }
 
 TEST(Events, are_those_of_poll) {

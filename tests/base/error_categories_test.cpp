@@ -43,23 +43,23 @@ void expect_texts(const std::error_category& category) {
 }
 
 TEST(ErrorCategories, are_named_after_the_library) {
-  EXPECT_STREQ(dns_category().name(), "tambour.dns");
-  EXPECT_STREQ(http_category().name(), "tambour.http");
+  EXPECT_STREQ(dns::error_category().name(), "tambour.dns");
+  EXPECT_STREQ(http::error_category().name(), "tambour.http");
   EXPECT_STREQ(proxy_category().name(), "tambour.proxy");
   EXPECT_STREQ(resolver_category().name(), "tambour.resolver");
   EXPECT_STREQ(stream_category().name(), "tambour.stream");
-  EXPECT_STREQ(tls_category().name(), "tambour.tls");
+  EXPECT_STREQ(tls::error_category().name(), "tambour.tls");
 }
 
 TEST(ErrorCategories, have_a_text_for_each_code) {
-  expect_texts<DnsError>(dns_category());
-  expect_texts<HttpError>(http_category());
+  expect_texts<dns::ErrorCode>(dns::error_category());
+  expect_texts<http::ErrorCode>(http::error_category());
   expect_texts<ProxyError>(proxy_category());
   expect_texts<StreamError>(stream_category());
-  expect_texts<TlsError>(tls_category());
-  EXPECT_EQ(Error(HttpError::missing_host).message(), "The request has no Host field");
+  expect_texts<tls::ErrorCode>(tls::error_category());
+  EXPECT_EQ(Error(http::ErrorCode::missing_host).message(), "The request has no Host field");
   EXPECT_EQ(Error(StreamError::truncated).message(), "End of stream within a message");
-  EXPECT_EQ(Error(-1, dns_category()).message(), "Unknown DNS error");
+  EXPECT_EQ(Error(-1, dns::error_category()).message(), "Unknown DNS error");
 }
 
 }  // namespace

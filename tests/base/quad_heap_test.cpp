@@ -25,7 +25,7 @@ struct Place {
   static void set(Item& item, std::uint32_t index) { item.index = index; }
 };
 
-using Heap = base::QuadHeap<Item, Place>;
+using Heap = detail::base::QuadHeap<Item, Place>;
 
 TEST(QuadHeap, gives_back_keys_in_order) {
   Heap heap;

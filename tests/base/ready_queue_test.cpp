@@ -19,7 +19,7 @@ using Log = std::vector<int>;
 
 /// Logs that it ran and then invokes its action.
 struct Item : detail::ReadyNode {
-  Item(Log& its_log, int its_name) : detail::ReadyNode(&run), log(&its_log), name(its_name) {}
+  Item(Log& its_log, int given_name) : detail::ReadyNode(&run), log(&its_log), name(given_name) {}
   static void run(detail::ReadyNode& ready) {
     auto& self = static_cast<Item&>(ready);
     self.log->push_back(self.name);
@@ -33,7 +33,7 @@ struct Item : detail::ReadyNode {
 
 TEST(ReadyQueue, runs_first_come_first_served) {
   Log log;
-  base::ReadyQueue queue;
+  detail::base::ReadyQueue queue;
   Item a(log, 1), b(log, 2), c(log, 3);
   for (Item* item : {&a, &b, &c}) queue.push(*item);
   queue.run_all();
@@ -43,7 +43,7 @@ TEST(ReadyQueue, runs_first_come_first_served) {
 
 TEST(ReadyQueue, runs_higher_priorities_first) {
   Log log;
-  base::ReadyQueue queue;
+  detail::base::ReadyQueue queue;
   std::vector<Item> items;
   for (const int priority : {-2, 1, 0, 2, -1, 0, 2}) items.emplace_back(log, priority);
   for (Item& item : items) {
@@ -68,7 +68,7 @@ TEST(ReadyQueue, clamps_priorities) {
 
 TEST(ReadyQueue, a_queued_item_keeps_its_position_when_its_priority_changes) {
   Log log;
-  base::ReadyQueue queue;
+  detail::base::ReadyQueue queue;
   Item a(log, 1), b(log, 2);
   queue.push(a);
   queue.push(b);
@@ -79,7 +79,7 @@ TEST(ReadyQueue, a_queued_item_keeps_its_position_when_its_priority_changes) {
 
 TEST(ReadyQueue, is_empty_once_the_last_item_is_removed) {
   Log log;
-  base::ReadyQueue queue;
+  detail::base::ReadyQueue queue;
   Item high(log, 1), low(log, 2);
   high.set_priority(2);
   low.set_priority(-2);
@@ -99,7 +99,7 @@ TEST(ReadyQueue, is_empty_once_the_last_item_is_removed) {
 TEST(ReadyQueue, removes_items_from_any_position) {
   for (int left_out = 0; left_out < 3; ++left_out) {
     Log log;
-    base::ReadyQueue queue;
+    detail::base::ReadyQueue queue;
     std::vector<Item> items;
     for (int i = 0; i < 3; ++i) items.emplace_back(log, i);
     for (Item& item : items) queue.push(item);
@@ -112,7 +112,7 @@ TEST(ReadyQueue, removes_items_from_any_position) {
 
 TEST(ReadyQueue, a_destroyed_item_is_removed) {
   Log log;
-  base::ReadyQueue queue;
+  detail::base::ReadyQueue queue;
   Item stays(log, 1);
   {
     Item goes(log, 2);
@@ -125,7 +125,7 @@ TEST(ReadyQueue, a_destroyed_item_is_removed) {
 
 TEST(ReadyQueue, an_item_may_destroy_itself_and_its_neighbours_while_it_runs) {
   Log log;
-  base::ReadyQueue queue;
+  detail::base::ReadyQueue queue;
   std::vector<std::unique_ptr<Item>> items;
   for (int i = 0; i < 4; ++i) {
     items.push_back(std::make_unique<Item>(log, i));
@@ -142,7 +142,7 @@ TEST(ReadyQueue, an_item_may_destroy_itself_and_its_neighbours_while_it_runs) {
 
 TEST(ReadyQueue, an_item_may_queue_itself_again_while_it_runs) {
   Log log;
-  base::ReadyQueue queue;
+  detail::base::ReadyQueue queue;
   Item item(log, 1);
   item.then = [&] { queue.push(item); };
   queue.push(item);
@@ -152,7 +152,7 @@ TEST(ReadyQueue, an_item_may_queue_itself_again_while_it_runs) {
 
 TEST(ReadyQueue, an_item_may_run_the_rest_while_it_runs) {
   Log log;
-  base::ReadyQueue queue;
+  detail::base::ReadyQueue queue;
   Item a(log, 1), b(log, 2), c(log, 3);
   for (Item* item : {&a, &b, &c}) queue.push(*item);
   a.then = [&] {
@@ -165,7 +165,7 @@ TEST(ReadyQueue, an_item_may_run_the_rest_while_it_runs) {
 
 TEST(ReadyQueue, keeps_the_rest_when_an_item_throws) {
   Log log;
-  base::ReadyQueue queue;
+  detail::base::ReadyQueue queue;
   Item a(log, 1), b(log, 2);
   queue.push(a);
   queue.push(b);
@@ -177,7 +177,7 @@ TEST(ReadyQueue, keeps_the_rest_when_an_item_throws) {
 
 TEST(ReadyQueue, a_moved_item_keeps_its_position) {
   Log log;
-  base::ReadyQueue queue;
+  detail::base::ReadyQueue queue;
   Item a(log, 1), b(log, 2), c(log, 3);
   for (Item* item : {&a, &b, &c}) queue.push(*item);
   const Item moved(std::move(b));
@@ -189,7 +189,7 @@ TEST(ReadyQueue, a_moved_item_keeps_its_position) {
 
 TEST(ReadyQueue, a_move_onto_a_queued_hook_removes_that_hook) {
   Log log;
-  base::ReadyQueue queue;
+  detail::base::ReadyQueue queue;
   Item a(log, 1), b(log, 2);
   queue.push(a);
   queue.push(b);
@@ -203,7 +203,7 @@ TEST(ReadyQueue, a_move_onto_a_queued_hook_removes_that_hook) {
 
 TEST(ReadyQueue, a_hook_moved_onto_itself_stays_queued) {
   Log log;
-  base::ReadyQueue queue;
+  detail::base::ReadyQueue queue;
   Item a(log, 1);
   queue.push(a);
   detail::ListHook<detail::ReadyNode>& hook = a;
@@ -214,7 +214,7 @@ TEST(ReadyQueue, a_hook_moved_onto_itself_stays_queued) {
 
 TEST(ReadyQueue, appends_another_queue) {
   Log log;
-  base::ReadyQueue queue, other, empty;
+  detail::base::ReadyQueue queue, other, empty;
   Item a(log, 1), b(log, 2), c(log, 3), d(log, 4);
   queue.push(a);
   other.push(b);
@@ -233,7 +233,7 @@ TEST(ReadyQueue, appends_another_queue) {
 
 TEST(ReadyQueue, queues_items_that_run_at_once_only_on_request) {
   Log log;
-  base::ReadyQueue queue;
+  detail::base::ReadyQueue queue;
   Item a(log, 1), b(log, 2), c(log, 3);
   b.run_at_once();
   queue.push(b);
@@ -258,7 +258,7 @@ TEST(ReadyQueue, queues_items_that_run_at_once_only_on_request) {
 
 TEST(ReadyQueue, appends_another_queue_priority_by_priority) {
   Log log;
-  base::ReadyQueue queue, other;
+  detail::base::ReadyQueue queue, other;
   Item a(log, 1), b(log, 2), c(log, 3);
   c.set_priority(1);
   queue.push(a);
@@ -274,7 +274,7 @@ TEST(ReadyQueue, leaves_its_items_unlinked_when_it_is_destroyed) {
   Log log;
   Item a(log, 1), b(log, 2);
   {
-    base::ReadyQueue queue;
+    detail::base::ReadyQueue queue;
     queue.push(a);
     queue.push(b);
   }

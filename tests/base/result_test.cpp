@@ -1,5 +1,5 @@
 // Result and the functions that make errors and exceptions from it.
-#include <tambour/result.h>
+#include <tambour/base/result.h>
 
 #include <cerrno>
 #include <memory>

@@ -18,8 +18,8 @@
 namespace tambour::timing_wheel_test {
 namespace {
 
-using base::end_of_time_ns;
-using base::TimingWheel;
+using detail::base::end_of_time_ns;
+using detail::base::TimingWheel;
 
 struct Item : detail::WheelNode {
   explicit Item(int item_name = 0) noexcept : name(item_name) {}
@@ -301,7 +301,7 @@ class Pair {
       case 3:
         return last_;
       default:
-        return last_ = base::saturating_add(time_, offset);
+        return last_ = detail::base::saturating_add(time_, offset);
     }
   }
 
@@ -323,7 +323,8 @@ class Pair {
   void shift(std::int64_t by) {
     Model shifted;
     // Equal deadlines at the end of time follow each other in the order of the former ones.
-    for (const auto& [at, which] : model_) shifted.emplace(base::saturating_add(at, by), which);
+    for (const auto& [at, selected] : model_)
+      shifted.emplace(detail::base::saturating_add(at, by), selected);
     model_ = std::move(shifted);
     wheel_.shift(by);
   }
@@ -335,9 +336,9 @@ class Pair {
     };
     std::int64_t now = time_;
     if (choice < 5 && !model_.empty()) now = std::max(now, model_.begin()->first);
-    if (choice == 6) now = base::saturating_add(now, step(12));
-    if (choice == 7) now = base::saturating_add(now, step(30));
-    if (choice == 8 && random.below(20) == 0) now = base::saturating_add(now, step(45));
+    if (choice == 6) now = detail::base::saturating_add(now, step(12));
+    if (choice == 7) now = detail::base::saturating_add(now, step(30));
+    if (choice == 8 && random.below(20) == 0) now = detail::base::saturating_add(now, step(45));
     if (now > end_of_time_ns / 2 && random.below(1000) != 0) return;
     expire_until(now);
   }
@@ -351,7 +352,8 @@ class Pair {
     ++expiries_;
     // As a repeating timer does.
     if (item.name % 8 == 0 && time_ < end_of_time_ns - 1)
-      arm(static_cast<std::size_t>(item.name), base::saturating_add(time_, 1 + item.name * 1000));
+      arm(static_cast<std::size_t>(item.name),
+          detail::base::saturating_add(time_, 1 + item.name * 1000));
   }
 
   bool forget(std::size_t index) {

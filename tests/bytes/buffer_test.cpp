@@ -1,5 +1,5 @@
 // Each function of Buffer, and random sequences of calls compared with a string.
-#include <tambour/buffer.h>
+#include <tambour/bytes/buffer.h>
 
 #include <sys/socket.h>
 #include <unistd.h>
@@ -418,8 +418,8 @@ class Model {
         std::swap(buffers_[i], buffers_[j]), std::swap(texts_[i], texts_[j]);
         return;
       case 13: {
-        const char what = char('a' + random_.below(5));
-        EXPECT_EQ(buffer.search(what).value_or(std::string::npos), text.find(what));
+        const char subject = char('a' + random_.below(5));
+        EXPECT_EQ(buffer.search(subject).value_or(std::string::npos), text.find(subject));
         return;
       }
       default:
@@ -459,10 +459,10 @@ class Model {
     text = buffer.to_string();
   }
   void find(const Buffer& buffer, const std::string& text) {
-    std::string what = random_text().substr(0, random_.below(6));
+    std::string subject = random_text().substr(0, random_.below(6));
     const std::size_t from = random_.below(text.size() + 2);
-    const std::size_t expected = text.find(what, from);
-    const auto found = buffer.find(what, from);
+    const std::size_t expected = text.find(subject, from);
+    const auto found = buffer.find(subject, from);
     EXPECT_EQ(found.value_or(std::string::npos), expected);
   }
   void prepare(Buffer& buffer, std::string& text) {

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tambour::bytes::read_size_test {
+namespace tambour::detail::bytes::read_size_test {
 namespace {
 
 TEST(NextReadSize, a_read_that_fits_into_a_small_block_requests_no_larger_one) {
@@ -54,4 +54,4 @@ TEST(NextReadSize, repeated_small_messages_shrink_the_block) {
 }
 
 }  // namespace
-}  // namespace tambour::bytes::read_size_test
+}  // namespace tambour::detail::bytes::read_size_test

@@ -8,8 +8,8 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/buffer.h>
-#include <tambour/codec.h>
+#include <tambour/bytes/buffer.h>
+#include <tambour/net/codec.h>
 
 #include "support/blocks.h"
 
@@ -39,7 +39,7 @@ std::size_t bytes_each(std::string_view message, Take take) {
     kept.push_back(take(read));
   }
   const std::size_t after = heap_bytes();
-  for (const Buffer& each : kept) EXPECT_FALSE(each.empty());
+  for (const Buffer& buffer : kept) EXPECT_FALSE(buffer.empty());
   return (after - before) / count;
 }
 

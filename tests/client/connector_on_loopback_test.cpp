@@ -9,11 +9,11 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/connector.h>
-#include <tambour/stream.h>
-#include <tambour/task_scope.h>
-#include <tambour/tcp.h>
-#include <tambour/unix.h>
+#include <tambour/net/connector.h>
+#include <tambour/net/stream.h>
+#include <tambour/net/tcp.h>
+#include <tambour/net/unix.h>
+#include <tambour/task/scope.h>
 
 #include "support/on_every_backend.h"
 #include "support/process.h"

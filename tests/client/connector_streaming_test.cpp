@@ -9,12 +9,12 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/connector.h>
-#include <tambour/dns_error.h>
-#include <tambour/simulation.h>
-#include <tambour/task_scope.h>
-#include <tambour/tcp.h>
-#include <tambour/wait.h>
+#include <tambour/dns/error.h>
+#include <tambour/net/connector.h>
+#include <tambour/net/tcp.h>
+#include <tambour/sim/simulation.h>
+#include <tambour/task/scope.h>
+#include <tambour/task/sleep.h>
 
 namespace tambour::connector_streaming_test {
 namespace {
@@ -40,11 +40,11 @@ class Script final : public Resolver {
   }
   Task<Result<>> resolve_each(std::string, std::uint16_t, AddressFamily, Found found) override {
     Duration passed{};
-    for (const Step& each : steps) {
-      if (auto slept = co_await sleep_for(each.at - passed); !slept)
+    for (const Step& step : steps) {
+      if (auto slept = co_await sleep_for(step.at - passed); !slept)
         co_return std::unexpected(slept.error());
-      passed = each.at;
-      found(each.addresses, each.complete);
+      passed = step.at;
+      found(step.addresses, step.complete);
     }
     if (error) co_return std::unexpected(error);
     co_return {};
@@ -100,9 +100,9 @@ class Connecting : public testing::Test {
     EXPECT_LT(took, expected + 5ms);
   }
 
-  Simulation simulation;
-  SimulatedHost& client = simulation.add_host("client");
-  SimulatedHost& host;
+  sim::Simulation simulation;
+  sim::Host& client = simulation.add_host("client");
+  sim::Host& host;
   EventLoop loop;
   EventLoop server_loop;
   std::vector<TcpServer> servers;
@@ -176,8 +176,8 @@ TEST_F(Connecting, tries_a_limited_number_of_addresses_of_a_name) {
 TEST_F(Connecting, fails_with_the_error_of_the_resolver) {
   resolver.error = resolver_error(EAI_AGAIN);
   EXPECT_EQ(connect_to_name(), resolver_error(EAI_AGAIN).message());
-  resolver.error = DnsError::too_many_lookups;
-  EXPECT_EQ(connect_to_name(), make_error_code(DnsError::too_many_lookups).message());
+  resolver.error = dns::ErrorCode::too_many_lookups;
+  EXPECT_EQ(connect_to_name(), make_error_code(dns::ErrorCode::too_many_lookups).message());
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // Connecting to one of several addresses: in virtual time, with millisecond accuracy.
-#include <tambour/connector.h>
+#include <tambour/net/connector.h>
 
 #include <netdb.h>
 
@@ -13,11 +13,11 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/simulation.h>
-#include <tambour/task_scope.h>
-#include <tambour/tcp.h>
-#include <tambour/unix.h>
-#include <tambour/wait.h>
+#include <tambour/net/tcp.h>
+#include <tambour/net/unix.h>
+#include <tambour/sim/simulation.h>
+#include <tambour/task/scope.h>
+#include <tambour/task/sleep.h>
 
 #include "support/scale.h"
 
@@ -33,12 +33,12 @@ Task<> hold(TcpStream stream) {
   static_cast<void>(co_await stream.read({&byte, 1}));
 }
 
-Endpoint v4(SimulatedHost& host) {
+Endpoint v4(sim::Host& host) {
   const sockaddr_in at = host.endpoint(port);
   return Endpoint::from(reinterpret_cast<const sockaddr*>(&at), sizeof at).value();
 }
 
-Endpoint v6(SimulatedHost& host) {
+Endpoint v6(sim::Host& host) {
   const sockaddr_in6 at = host.endpoint6(port);
   return Endpoint::from(reinterpret_cast<const sockaddr*>(&at), sizeof at).value();
 }
@@ -46,7 +46,8 @@ Endpoint v6(SimulatedHost& host) {
 /// A client, and servers that each listen on both of their addresses.
 class Net {
  public:
-  explicit Net(Simulation& in, int server_count) : simulation(in), client(in.add_host("client")) {
+  explicit Net(sim::Simulation& in, int server_count)
+      : simulation(in), client(in.add_host("client")) {
     client_loop = std::make_unique<EventLoop>(client.loop_options());
     for (int i = 0; i < server_count; ++i) {
       hosts.push_back(&in.add_host("server" + std::to_string(i)));
@@ -77,9 +78,9 @@ class Net {
     std::optional<Outcome> outcome;
     TaskScope scope(*client_loop);
     scope.spawn(
-        [](Net& net, To whither, ConnectOptions how, std::optional<Outcome>& result) -> Task<> {
+        [](Net& net, To whither, ConnectOptions mode, std::optional<Outcome>& result) -> Task<> {
           const TimePoint began = net.simulation.now();
-          auto stream = co_await connect(std::move(whither), how);
+          auto stream = co_await connect(std::move(whither), mode);
           result = Outcome{.error = stream ? ConnectError() : stream.error(),
                            .took = net.simulation.now() - began};
           if (const auto peer = stream ? stream->peer_endpoint() : std::unexpected(Error()))
@@ -93,9 +94,9 @@ class Net {
     return outcome.value_or(Outcome{.error = system_error(EDEADLK)});
   }
 
-  Simulation& simulation;
-  SimulatedHost& client;
-  std::vector<SimulatedHost*> hosts;
+  sim::Simulation& simulation;
+  sim::Host& client;
+  std::vector<sim::Host*> hosts;
   std::unique_ptr<EventLoop> client_loop;
   std::vector<std::unique_ptr<EventLoop>> loops;
   std::multimap<int, TcpServer> servers;
@@ -121,7 +122,7 @@ void expect_about(Duration took, Duration expected) {
 }
 
 TEST(Connector, the_next_address_is_tried_after_the_attempt_delay) {
-  Simulation simulation;
+  sim::Simulation simulation;
   Net net(simulation, 2);
   net.isolate(0);
   const auto outcome = net.connect_to(std::vector{v4(*net.hosts[0]), v4(*net.hosts[1])});
@@ -133,7 +134,7 @@ TEST(Connector, the_next_address_is_tried_after_the_attempt_delay) {
 }
 
 TEST(Connector, the_next_address_is_tried_at_once_after_a_refusal) {
-  Simulation simulation;
+  sim::Simulation simulation;
   Net net(simulation, 3);
   net.refuse(0);
   net.refuse(1);
@@ -151,7 +152,7 @@ TEST(Connector, address_families_alternate) {
   // Alternating families: 0 over IPv6, 3 over IPv4, 1 over IPv6, 2 over IPv6.
   for (const auto& [alive, expected] :
        std::map<int, Duration>{{0, 0ms}, {3, 250ms}, {1, 500ms}, {2, 750ms}}) {
-    Simulation simulation;
+    sim::Simulation simulation;
     Net net(simulation, 4);
     for (int i = 0; i < 4; ++i) {
       if (i != alive) net.isolate(i);
@@ -165,7 +166,7 @@ TEST(Connector, address_families_alternate) {
 }
 
 TEST(Connector, the_first_attempt_may_succeed_after_later_ones_started) {
-  Simulation simulation;
+  sim::Simulation simulation;
   Net net(simulation, 2);
   net.isolate(0);
   net.isolate(1);
@@ -178,7 +179,7 @@ TEST(Connector, the_first_attempt_may_succeed_after_later_ones_started) {
 }
 
 TEST(Connector, a_slow_ipv6_loses_to_ipv4_of_the_same_host) {
-  Simulation simulation;
+  sim::Simulation simulation;
   Net net(simulation, 1);
   net.isolate(0);
   simulation.after(100ms, [&] { simulation.heal(); });
@@ -190,7 +191,7 @@ TEST(Connector, a_slow_ipv6_loses_to_ipv4_of_the_same_host) {
 }
 
 TEST(Connector, reports_the_last_failure_or_a_timeout) {
-  Simulation simulation;
+  sim::Simulation simulation;
   Net net(simulation, 3);
   net.refuse(0);
   net.isolate(1);
@@ -211,14 +212,14 @@ TEST(Connector, reports_the_last_failure_or_a_timeout) {
 }
 
 TEST(Connector, connects_to_a_host_and_a_port) {
-  Simulation simulation;
+  sim::Simulation simulation;
   Net net(simulation, 1);
   const auto outcome_of = [&](std::string host, auto to, ConnectOptions options = {}) {
     ConnectResult result = std::unexpected(ConnectError(system_error(EDEADLK)));
     TaskScope scope(*net.client_loop);
-    scope.spawn([](Simulation& in, std::string name, decltype(to) at, ConnectOptions how,
+    scope.spawn([](sim::Simulation& in, std::string name, decltype(to) at, ConnectOptions mode,
                    ConnectResult& stream) -> Task<> {
-      stream = co_await connect(name, at, how);
+      stream = co_await connect(name, at, mode);
       in.stop();
     }(simulation, std::move(host), to, options, result));
     simulation.run(1h);
@@ -239,7 +240,7 @@ TEST(Connector, connects_to_a_host_and_a_port) {
 }
 
 TEST(Connector, ends_when_it_is_stopped) {
-  Simulation simulation;
+  sim::Simulation simulation;
   Net net(simulation, 2);
   net.isolate(0);
   net.isolate(1);
@@ -252,7 +253,7 @@ TEST(Connector, ends_when_it_is_stopped) {
 
 TEST(Connector, retries_with_increasing_delays) {
   const auto took = [](std::uint64_t seed, unsigned rounds) {
-    Simulation simulation(seed);
+    sim::Simulation simulation(seed);
     Net net(simulation, 1);
     net.refuse(0);
     const auto outcome = net.connect_to(
@@ -261,22 +262,22 @@ TEST(Connector, retries_with_increasing_delays) {
     return outcome.took;
   };
   Duration least = 0ms;
-  Duration most = soon;
+  Duration limit = soon;
   unsigned round = 1;
   // Half of each delay is fixed, the rest is random.
   for (const Duration delay : {0ms, 100ms, 200ms, 300ms, 300ms}) {
     least += delay / 2;
-    most += delay + soon;
+    limit += delay + soon;
     const Duration time = took(1, round++);
     EXPECT_GE(time, least);
-    EXPECT_LE(time, most);
+    EXPECT_LE(time, limit);
   }
   EXPECT_EQ(took(2, 5), took(2, 5));
   EXPECT_NE(took(2, 5), took(3, 5));
 }
 
 TEST(Connector, negative_delays_are_zero) {
-  Simulation simulation;
+  sim::Simulation simulation;
   Net net(simulation, 1);
   net.refuse(0);
   for (const Duration wrong : {Duration(-1ns), Duration(-2ns), Duration::min()}) {
@@ -290,7 +291,7 @@ TEST(Connector, negative_delays_are_zero) {
 }
 
 TEST(Connector, a_restarted_server_is_reconnected) {
-  Simulation simulation;
+  sim::Simulation simulation;
   Net net(simulation, 1);
   net.refuse(0);
   simulation.after(400ms, [&] { net.listen(0); });
@@ -300,7 +301,7 @@ TEST(Connector, a_restarted_server_is_reconnected) {
 }
 
 TEST(Connector, a_restarted_unix_server_is_reconnected) {
-  Simulation simulation;
+  sim::Simulation simulation;
   Net net(simulation, 0);
   std::optional<UnixServer> server;
   simulation.after(400ms, [&] {
@@ -316,7 +317,7 @@ TEST(Connector, a_restarted_unix_server_is_reconnected) {
 }
 
 TEST(Connector, binds_to_a_local_address) {
-  Simulation simulation;
+  sim::Simulation simulation;
   Net net(simulation, 1);
   ConnectOptions options;
   options.local = or_throw(Endpoint::parse(net.client.ip(), 0));
@@ -330,7 +331,7 @@ TEST(Connector, binds_to_a_local_address) {
 }
 
 TEST(Connector, errors_name_their_step) {
-  Simulation simulation;
+  sim::Simulation simulation;
   Net net(simulation, 1);
   EXPECT_EQ(net.connect_to("nobody:80").error.step(), ConnectStep::resolve);
   EXPECT_EQ(net.connect_to("nobody").error.step(), ConnectStep::arguments);
@@ -339,7 +340,7 @@ TEST(Connector, errors_name_their_step) {
 }
 
 TEST(Connector, delays_without_jitter_are_exact) {
-  Simulation simulation;
+  sim::Simulation simulation;
   Net net(simulation, 1);
   net.refuse(0);
   const auto outcome = net.connect_to(
@@ -351,7 +352,7 @@ TEST(Connector, delays_without_jitter_are_exact) {
 
 TEST(Connector, leaks_nothing_in_a_thousand_simulations) {
   int connected = 0;
-  const auto scenario = [&connected](Simulation& simulation) {
+  const auto scenario = [&connected](sim::Simulation& simulation) {
     Net net(simulation, 3);
     for (int i = 0; i < 3; ++i) {
       if (simulation.chance(0.3)) net.refuse(i);
@@ -360,7 +361,7 @@ TEST(Connector, leaks_nothing_in_a_thousand_simulations) {
     if (simulation.chance(0.5)) simulation.after(700ms, [&] { simulation.heal(); });
     if (simulation.chance(0.2)) net.stop_after = Duration(simulation.random(2'000'000'000));
     std::vector<Endpoint> to;
-    for (SimulatedHost* host : net.hosts) {
+    for (sim::Host* host : net.hosts) {
       to.push_back(v6(*host));
       to.push_back(v4(*host));
     }
@@ -371,7 +372,7 @@ TEST(Connector, leaks_nothing_in_a_thousand_simulations) {
     if (outcome.took > 5s + 100ms) simulation.fail("took too long");
     if (!outcome.error) ++connected;
   };
-  const auto failure = simulate({.first = 1, .count = test::scaled(1000)}, scenario);
+  const auto failure = sim::simulate({.first = 1, .count = test::scaled(1000)}, scenario);
   EXPECT_FALSE(failure) << failure->report();
   EXPECT_GT(connected, 10);
 }

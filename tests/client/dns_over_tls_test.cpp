@@ -45,34 +45,34 @@ class DnsOverTls : public test::ResolverTest {
   /// Both name servers also answer at port 853, over TLS.
   DnsOverTls() { serve_tls(contexts.server); }
 
-  void serve_tls(const TlsServerContext& context) {
-    ListenOptions how;
-    how.tls = context;
+  void serve_tls(const tls::ServerContext& context) {
+    ListenOptions options;
+    options.tls = context;
     both([](test::NameServer& server) { server.stop(); });
     for (std::size_t i = 0; i < servers.size(); ++i) {
       servers[i] = std::make_unique<test::NameServer>(*loops[i], test::endpoint_of(*hosts[i]),
-                                                      test::endpoint_of(*hosts[i], 853), how);
+                                                      test::endpoint_of(*hosts[i], 853), options);
       servers[i]->add(test::a_record("www.example.org", {192, 0, 2, 1}));
       servers[i]->add(test::aaaa_record("www.example.org", "2001:db8::1"));
     }
   }
-  DnsResolver& with(const TlsClientContext& context, std::string name,
-                    std::vector<Endpoint> only = {}) {
-    return make({.servers = std::move(only), .transport = dns_over_tls(context, std::move(name))});
+  dns::Resolver& with(const tls::ClientContext& context, std::string name,
+                      std::vector<Endpoint> only = {}) {
+    return make({.servers = std::move(only), .transport = dns::over_tls(context, std::move(name))});
   }
-  TlsClientContext client_with(TlsClientOptions options) {
-    options.on_failure = [this](const TlsFailure& failure) { reason = failure.message; };
-    return or_throw(TlsClientContext::create(std::move(options)));
+  tls::ClientContext client_with(tls::ClientOptions options) {
+    options.on_failure = [this](const tls::Failure& failure) { reason = failure.message; };
+    return or_throw(tls::ClientContext::create(std::move(options)));
   }
-  TlsClientContext client_with_pins(std::vector<std::string> pins) {
-    TlsClientOptions options;
+  tls::ClientContext client_with_pins(std::vector<std::string> pins) {
+    tls::ClientOptions options;
     options.pinned_keys = std::move(pins);
     return client_with(std::move(options));
   }
   /// The error of a query, after which no server may have got a question.
   Error refusal() {
     const TimePoint begin = simulation.now();
-    const auto answer = run(resolver->query("www.example.org", DnsType::a));
+    const auto answer = run(resolver->query("www.example.org", dns::Type::a));
     EXPECT_LT(simulation.now() - begin, 1s) << "the error is final";
     EXPECT_EQ(questions(), 0U);
     const auto resolved = resolve("www.example.org");
@@ -93,10 +93,10 @@ TEST_F(DnsOverTls, sends_padded_queries_over_one_connection) {
   EXPECT_EQ(servers[0]->udp_questions, 0U);
   EXPECT_EQ(servers[0]->tcp_questions, 4U);
   EXPECT_EQ(servers[0]->tcp_connections, 1U);
-  for (const DnsMessage& each : servers[0]->questions) {
-    EXPECT_EQ(each.write()->size() % 128, 0U);
-    ASSERT_EQ(each.edns->options.size(), 1U) << "cookies are for UDP";
-    EXPECT_EQ(each.edns->options[0].code, DnsOption::padding);
+  for (const dns::Message& question : servers[0]->questions) {
+    EXPECT_EQ(question.write()->size() % 128, 0U);
+    ASSERT_EQ(question.edns->options.size(), 1U) << "cookies are for UDP";
+    EXPECT_EQ(question.edns->options[0].code, dns::Option::padding);
   }
 }
 
@@ -114,17 +114,17 @@ TEST_F(DnsOverTls, connects_again_when_the_server_has_restarted) {
 
 TEST_F(DnsOverTls, refuses_servers_with_another_name) {
   with(contexts.client, "dns.example.org");
-  EXPECT_EQ(refusal(), DnsError::insecure_server);
+  EXPECT_EQ(refusal(), dns::ErrorCode::insecure_server);
   EXPECT_NE(contexts.last_failure->find("not valid for dns.example.org"), std::string::npos)
       << *contexts.last_failure;
 }
 
 TEST_F(DnsOverTls, refuses_servers_of_unknown_authorities) {
   const test::Authority other("Other CA");
-  TlsClientOptions options;
+  tls::ClientOptions options;
   options.authorities = other.pem();
   with(client_with(std::move(options)), "localhost");
-  EXPECT_EQ(refusal(), DnsError::insecure_server);
+  EXPECT_EQ(refusal(), dns::ErrorCode::insecure_server);
 }
 
 TEST_F(DnsOverTls, refuses_servers_without_tls) {
@@ -132,65 +132,65 @@ TEST_F(DnsOverTls, refuses_servers_without_tls) {
   serve_tls({});
   with(contexts.client, "localhost");
   // They wait for the end of a message, because the first bytes of TLS are a length.
-  EXPECT_FALSE(run(resolver->query("www.example.org", DnsType::a)));
+  EXPECT_FALSE(run(resolver->query("www.example.org", dns::Type::a)));
   EXPECT_EQ(questions(), 0U);
 }
 
 TEST_F(DnsOverTls, verifies_the_address_without_a_name) {
   with(contexts.client, "");
-  EXPECT_EQ(refusal(), DnsError::insecure_server);
+  EXPECT_EQ(refusal(), dns::ErrorCode::insecure_server);
   const test::Certified certified =
       Contexts::authority().issue({.names = {"IP:" + hosts[0]->ip(), "IP:" + hosts[1]->ip()}});
-  TlsServerOptions options;
+  tls::ServerOptions options;
   options.identities = {certified.identity()};
-  serve_tls(or_throw(TlsServerContext::create(options)));
+  serve_tls(or_throw(tls::ServerContext::create(options)));
   with(contexts.client, "");
   EXPECT_EQ(text_of("www.example.org", AddressFamily::v4), "192.0.2.1");
 }
 
 TEST_F(DnsOverTls, accepts_a_name_with_an_underscore) {
-  TlsServerOptions options;
+  tls::ServerOptions options;
   options.identities = {Contexts::authority().issue({.names = {"DNS:*.example.org"}}).identity()};
-  serve_tls(or_throw(TlsServerContext::create(options)));
+  serve_tls(or_throw(tls::ServerContext::create(options)));
   with(contexts.client, "dns_1.example.org");
   EXPECT_EQ(text_of("www.example.org", AddressFamily::v4), "192.0.2.1") << *contexts.last_failure;
 }
 
 /// RFC 7301, section 3.2: what was negotiated is what must be spoken.
 TEST_F(DnsOverTls, queries_no_server_that_has_chosen_another_protocol) {
-  TlsClientOptions client_options;
+  tls::ClientOptions client_options;
   client_options.authorities = Contexts::authority().pem();
   client_options.alpn = {"http/1.1", "dot"};
-  const TlsClientContext context = client_with(std::move(client_options));
+  const tls::ClientContext context = client_with(std::move(client_options));
   for (const auto& [protocols, is_spoken] : {std::pair<std::vector<std::string>, bool>{{}, true},
                                              {{"dot"}, true},
                                              {{"dot", "http/1.1"}, true},
                                              {{"http/1.1", "dot"}, false},
                                              {{"http/1.1"}, false}}) {
-    TlsServerOptions options;
+    tls::ServerOptions options;
     options.identities = {Contexts::localhost().identity()};
     options.alpn = protocols;
-    serve_tls(or_throw(TlsServerContext::create(std::move(options))));
+    serve_tls(or_throw(tls::ServerContext::create(std::move(options))));
     with(context, "localhost");
     if (is_spoken) {
       EXPECT_EQ(text_of("www.example.org", AddressFamily::v4), "192.0.2.1");
     } else {
-      EXPECT_EQ(refusal(), DnsError::insecure_server);
+      EXPECT_EQ(refusal(), dns::ErrorCode::insecure_server);
     }
   }
 }
 
 TEST_F(DnsOverTls, accepts_a_pinned_key) {
   // Nothing else about the certificate is valid.
-  const test::Certified own = test::self_signed({.common_name = "me", .ends = -1h});
+  const test::Certified certified = test::self_signed({.common_name = "me", .ends = -1h});
   const test::Certified valid = test::self_signed({.common_name = "me"});
-  TlsServerOptions options;
+  tls::ServerOptions options;
   options.identities = {valid.identity()};
-  serve_tls(or_throw(TlsServerContext::create(options)));
-  with(client_with_pins({pin_of(own.certificate)}), "localhost");
-  EXPECT_EQ(refusal(), DnsError::insecure_server);
+  serve_tls(or_throw(tls::ServerContext::create(options)));
+  with(client_with_pins({pin_of(certified.certificate)}), "localhost");
+  EXPECT_EQ(refusal(), dns::ErrorCode::insecure_server);
   EXPECT_NE(reason.find("pinned"), std::string::npos) << reason;
-  with(client_with_pins({pin_of(own.certificate), pin_of(valid.certificate)}), "");
+  with(client_with_pins({pin_of(certified.certificate), pin_of(valid.certificate)}), "");
   EXPECT_EQ(text_of("www.example.org", AddressFamily::v4), "192.0.2.1");
 }
 
@@ -199,21 +199,21 @@ TEST_F(DnsOverTls, rejects_malformed_pins) {
   for (const std::string& bad :
        {std::string(), valid.substr(1), valid + valid, std::string(44, '='), std::string(44, 'A'),
         "!" + valid.substr(1)}) {
-    TlsClientOptions options;
+    tls::ClientOptions options;
     options.pinned_keys = {valid, bad};
-    const auto made = TlsClientContext::create(options);
-    ASSERT_FALSE(made) << bad;
-    EXPECT_EQ(made.error().error, TlsError::bad_configuration);
+    const auto client_context = tls::ClientContext::create(options);
+    ASSERT_FALSE(client_context) << bad;
+    EXPECT_EQ(client_context.error().error, tls::ErrorCode::bad_configuration);
   }
 }
 
 TEST_F(DnsOverTls, pins_cannot_be_combined_with_required_ocsp_responses) {
-  TlsClientOptions options;
+  tls::ClientOptions options;
   options.pinned_keys = {pin_of(Contexts::localhost().certificate)};
-  options.revocation = TlsRevocation::required;
-  const auto made = TlsClientContext::create(options);
-  ASSERT_FALSE(made);
-  EXPECT_EQ(made.error().error, TlsError::bad_configuration);
+  options.revocation = tls::Revocation::required;
+  const auto client_context = tls::ClientContext::create(options);
+  ASSERT_FALSE(client_context);
+  EXPECT_EQ(client_context.error().error, tls::ErrorCode::bad_configuration);
 }
 
 TEST_F(DnsOverTls, uses_the_next_server_if_one_is_not_trusted_or_gone) {
@@ -227,7 +227,7 @@ TEST_F(DnsOverTls, uses_the_next_server_if_one_is_not_trusted_or_gone) {
   EXPECT_EQ(questions(), 2U);
   EXPECT_EQ(servers[0]->tcp_questions, 0U);
   servers[0]->stop();
-  make({.transport = dns_over_tls(contexts.client, "localhost")});
+  make({.transport = dns::over_tls(contexts.client, "localhost")});
   const TimePoint begin = simulation.now();
   EXPECT_EQ(text_of("www.example.org"), "2001:db8::1 192.0.2.1");
   EXPECT_LT(simulation.now() - begin, 100ms);
@@ -271,17 +271,17 @@ TEST_F(DnsOverTls, can_be_cancelled_at_any_time) {
 TEST_F(DnsOverTls, connect_skips_servers_without_a_common_protocol) {
   std::vector<std::pair<std::string, std::string>> records{{"h3.example.org", "h3"},
                                                            {"h2.example.org", "h2"}};
-  SimulatedHost& web = simulation.add_host("web");
+  sim::Host& web = simulation.add_host("web");
   for (const auto& [target, alpn] : records) {
     const std::string name = alpn;
     both([&](test::NameServer& server) {
       server.add({.name = test::dns_name("localhost.example.org"),
-                  .type = DnsType::https,
+                  .type = dns::Type::https,
                   .ttl = 60,
-                  .data = DnsSvcb{
-                      static_cast<std::uint16_t>(name == "h3" ? 1 : 2),
-                      test::dns_name(target),
-                      {{DnsSvcParam::alpn, '\x02' + name}, {DnsSvcParam::no_default_alpn, ""}}}});
+                  .data = dns::Svcb{static_cast<std::uint16_t>(name == "h3" ? 1 : 2),
+                                    test::dns_name(target),
+                                    {{dns::SvcParam::alpn, '\x02' + name},
+                                     {dns::SvcParam::no_default_alpn, ""}}}});
     });
   }
   const auto v4 = test::endpoint_of(web).address();
@@ -290,21 +290,21 @@ TEST_F(DnsOverTls, connect_skips_servers_without_a_common_protocol) {
   std::memcpy(bytes.data(), &reinterpret_cast<const sockaddr_in*>(plain.data())->sin_addr, 4);
   both([&](test::NameServer& server) { server.add(test::a_record("h2.example.org", bytes)); });
   EventLoop web_loop(web.loop_options());
-  TlsServerOptions options;
+  tls::ServerOptions options;
   options.alpn = {"h2"};
   options.identities = {
       Contexts::authority().issue({.names = {"DNS:localhost.example.org"}}).identity()};
-  ListenOptions how;
-  how.tls = or_throw(TlsServerContext::create(options));
-  TcpServer server = TcpServer::listen(web_loop, test::endpoint_of(web, 443), how).value();
+  ListenOptions mode;
+  mode.tls = or_throw(tls::ServerContext::create(options));
+  TcpServer server = TcpServer::listen(web_loop, test::endpoint_of(web, 443), mode).value();
   server.serve([](TcpStream stream) -> Task<> {
     std::byte byte;
     static_cast<void>(co_await stream.read({&byte, 1}));
   });
-  TlsClientOptions client_options;
+  tls::ClientOptions client_options;
   client_options.alpn = {"h2", "http/1.1"};
   client_options.authorities = Contexts::authority().pem();
-  const TlsClientContext context = or_throw(TlsClientContext::create(client_options));
+  const tls::ClientContext context = or_throw(tls::ClientContext::create(client_options));
   with(contexts.client, "localhost");
   ConnectOptions connecting(context);
   connecting.https_records = true;

@@ -23,18 +23,18 @@ using namespace std::chrono_literals;
 using test::a_record;
 using test::dns_name;
 
-DnsSvcParam port_param(std::uint16_t port) {
-  return {DnsSvcParam::port, {static_cast<char>(port >> 8U), static_cast<char>(port)}};
+dns::SvcParam port_param(std::uint16_t port) {
+  return {dns::SvcParam::port, {static_cast<char>(port >> 8U), static_cast<char>(port)}};
 }
-DnsSvcParam alpn_param(const std::vector<std::string>& names) {
+dns::SvcParam alpn_param(const std::vector<std::string>& names) {
   std::string value;
-  for (const std::string& each : names) value += static_cast<char>(each.size()) + each;
-  return {DnsSvcParam::alpn, value};
+  for (const std::string& name : names) value += static_cast<char>(name.size()) + name;
+  return {dns::SvcParam::alpn, value};
 }
-DnsSvcParam hint_param(const std::string& address) {
+dns::SvcParam hint_param(const std::string& address) {
   std::string value(4, '\0');
   EXPECT_EQ(::inet_pton(AF_INET, address.c_str(), value.data()), 1);
-  return {DnsSvcParam::ipv4hint, value};
+  return {dns::SvcParam::ipv4hint, value};
 }
 
 class ServiceRecords : public test::ResolverTest {
@@ -60,19 +60,19 @@ class ServiceRecords : public test::ResolverTest {
   ~ServiceRecords() override { listeners.clear(); }
 
   void address(const std::string& name, int web) {
-    DnsA data;
+    dns::A data;
     ::inet_pton(AF_INET, webs[static_cast<std::size_t>(web)]->ip().c_str(), data.address.data());
     both([&](test::NameServer& server) { server.add(a_record(name, data.address)); });
   }
   void https(const std::string& name, std::uint16_t priority, const std::string& target,
-             std::vector<DnsSvcParam> params = {}) {
-    add(name, DnsType::https, DnsSvcb{priority, dns_name(target), std::move(params)});
+             std::vector<dns::SvcParam> params = {}) {
+    add(name, dns::Type::https, dns::Svcb{priority, dns_name(target), std::move(params)});
   }
   void srv(const std::string& name, std::uint16_t priority, std::uint16_t port,
            const std::string& target) {
-    add(name, DnsType::srv, DnsSrv{priority, 0, port, dns_name(target)});
+    add(name, dns::Type::srv, dns::Srv{priority, 0, port, dns_name(target)});
   }
-  void add(const std::string& name, DnsType type, DnsData data) {
+  void add(const std::string& name, dns::Type type, dns::Data data) {
     both([&](test::NameServer& server) {
       server.add({.name = dns_name(name), .type = type, .ttl = 60, .data = data});
     });
@@ -87,8 +87,8 @@ class ServiceRecords : public test::ResolverTest {
     if (!stream) return stream.error().message();
     chosen = stream->server();
     const Endpoint peer = stream->peer_endpoint().value();
-    for (const SimulatedHost* each : webs) {
-      if (each->ip() == peer.address()) return each->name() + ':' + std::to_string(peer.port());
+    for (const sim::Host* web : webs) {
+      if (web->ip() == peer.address()) return web->name() + ':' + std::to_string(peer.port());
     }
     return peer.to_string();
   }
@@ -98,10 +98,10 @@ class ServiceRecords : public test::ResolverTest {
     return connect_to(host, port, options);
   }
 
-  std::vector<SimulatedHost*> webs;
+  std::vector<sim::Host*> webs;
   std::vector<std::unique_ptr<EventLoop>> web_loops;
   std::vector<TcpServer> listeners;
-  ServiceEndpoint chosen;
+  ServiceTarget chosen;
 };
 
 TEST_F(ServiceRecords, lead_to_another_host_and_port) {
@@ -161,7 +161,7 @@ TEST_F(ServiceRecords, follow_aliases) {
 TEST_F(ServiceRecords, give_addresses_early) {
   https("www.example.net", 1, "slow.example.net", {port_param(8443), hint_param(webs[1]->ip())});
   both([](test::NameServer& server) {
-    server.set_change([](const DnsMessage& question, DnsMessage&, bool) {
+    server.set_change([](const dns::Message& question, dns::Message&, bool) {
       return question.questions[0].name != dns_name("slow.example.net");
     });
   });
@@ -171,8 +171,8 @@ TEST_F(ServiceRecords, give_addresses_early) {
 }
 
 TEST_F(ServiceRecords, give_a_limited_number_of_addresses) {
-  DnsSvcParam v4{DnsSvcParam::ipv4hint, std::string(4 * 5000, '\x0a')};
-  DnsSvcParam v6{DnsSvcParam::ipv6hint, std::string(16 * 1000, '\x20')};
+  dns::SvcParam v4{dns::SvcParam::ipv4hint, std::string(4 * 5000, '\x0a')};
+  dns::SvcParam v6{dns::SvcParam::ipv6hint, std::string(16 * 1000, '\x20')};
   https("www.example.net", 1, "web1.example.net", {std::move(v4), std::move(v6)});
   const auto found = run(the_resolver().find_https("www.example.net", 443));
   ASSERT_EQ(found->size(), 1U);
@@ -181,9 +181,9 @@ TEST_F(ServiceRecords, give_a_limited_number_of_addresses) {
 
 TEST_F(ServiceRecords, with_unknown_mandatory_parameters_are_ignored) {
   https("www.example.net", 1, "web1.example.net",
-        {{DnsSvcParam::mandatory, std::string("\x02\x00", 2)}, {512, "x"}});
+        {{dns::SvcParam::mandatory, std::string("\x02\x00", 2)}, {512, "x"}});
   https("www.example.net", 2, "web1.example.net",
-        {{DnsSvcParam::mandatory, std::string("\0\3", 2)}, port_param(8443)});
+        {{dns::SvcParam::mandatory, std::string("\0\3", 2)}, port_param(8443)});
   EXPECT_EQ(by_https("www.example.net"), "web1:8443");
   EXPECT_EQ(run(the_resolver().find_https("www.example.net", 443))->size(), 1U);
 }
@@ -191,8 +191,8 @@ TEST_F(ServiceRecords, with_unknown_mandatory_parameters_are_ignored) {
 TEST_F(ServiceRecords, are_not_waited_for_if_the_addresses_are_known) {
   https("www.example.net", 1, "web1.example.net");
   both([](test::NameServer& server) {
-    server.set_change([](const DnsMessage& question, DnsMessage&, bool) {
-      return question.questions[0].type != DnsType::https;
+    server.set_change([](const dns::Message& question, dns::Message&, bool) {
+      return question.questions[0].type != dns::Type::https;
     });
   });
   const TimePoint begin = simulation.now();
@@ -211,7 +211,7 @@ TEST_F(ServiceRecords, of_srv_lead_to_another_host_and_port) {
   EXPECT_EQ(chosen.port, 993);
   srv("_imaps._tcp.off.example.net", 0, 0, ".");
   address("off.example.net", 1);
-  EXPECT_EQ(connect_to("off.example.net", 993, imaps), Error(DnsError::no_service).message());
+  EXPECT_EQ(connect_to("off.example.net", 993, imaps), Error(dns::ErrorCode::no_service).message());
 }
 
 TEST_F(ServiceRecords, need_a_valid_port) {

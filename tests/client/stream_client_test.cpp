@@ -1,5 +1,5 @@
 // StreamClient: connecting, back-off and reconnecting, in virtual time; and once over loopback.
-#include <tambour/stream_client.h>
+#include <tambour/net/stream_client.h>
 
 #include <cerrno>
 #include <chrono>
@@ -53,15 +53,15 @@ class StreamClients : public testing::Test {
               note("failed");
             }};
   }
-  StreamClient& make(StreamClientOptions how, std::optional<ConnectionCallbacks> with = {}) {
+  StreamClient& make(StreamClientOptions options, std::optional<ConnectionCallbacks> with = {}) {
     client.emplace(client_loop, "server", port, with ? std::move(*with) : callbacks(),
-                   std::move(how));
+                   std::move(options));
     client->start();
     return *client;
   }
-  void note(std::string what) {
+  void note(std::string text) {
     times.push_back(simulation.now() - TimePoint{});
-    events.push_back(std::move(what));
+    events.push_back(std::move(text));
   }
   /// Runs for this time.
   void run(Duration time) {
@@ -70,7 +70,7 @@ class StreamClients : public testing::Test {
   }
   [[nodiscard]] std::string history() const {
     std::string all;
-    for (const std::string& each : events) all += (all.empty() ? "" : " ") + each;
+    for (const std::string& event : events) all += (all.empty() ? "" : " ") + event;
     return all;
   }
 
@@ -80,9 +80,9 @@ class StreamClients : public testing::Test {
     std::optional<Duration> retry_delay;
   };
 
-  Simulation simulation;
-  SimulatedHost& client_host = simulation.add_host("client");
-  SimulatedHost& server_host = simulation.add_host("server");
+  sim::Simulation simulation;
+  sim::Host& client_host = simulation.add_host("client");
+  sim::Host& server_host = simulation.add_host("server");
   EventLoop client_loop{client_host.loop_options()};
   EventLoop server_loop{server_host.loop_options()};
   std::vector<std::string> events;
@@ -95,23 +95,23 @@ class StreamClients : public testing::Test {
 TEST_F(StreamClients, connects_when_it_is_started) {
   listen({.on_message = [](Connection& peer, Buffer& bytes) { peer.send(std::move(bytes)); }});
   std::string received;
-  StreamClient own(
+  StreamClient stream_client(
       client_loop, "server", port,
       {.on_connection = [](Connection& peer) { peer.send("hello"); },
        .on_message = [&](Connection&,
                          Buffer& bytes) { received += bytes.take(bytes.size()).to_string(); }});
   run(1s);
   EXPECT_EQ(server->accepted(), 0U);
-  EXPECT_FALSE(own.started());
-  EXPECT_EQ(own.connection(), nullptr);
-  own.start();
-  own.start();
+  EXPECT_FALSE(stream_client.is_started());
+  EXPECT_EQ(stream_client.connection(), nullptr);
+  stream_client.start();
+  stream_client.start();
   run(1s);
   EXPECT_EQ(received, "hello");
   EXPECT_EQ(server->accepted(), 1U);
-  EXPECT_TRUE(own.started());
-  ASSERT_NE(own.connection(), nullptr);
-  EXPECT_EQ(own.connection()->peer_endpoint(), address());
+  EXPECT_TRUE(stream_client.is_started());
+  ASSERT_NE(stream_client.connection(), nullptr);
+  EXPECT_EQ(stream_client.connection()->peer_endpoint(), address());
 }
 
 TEST_F(StreamClients, accepts_every_kind_of_target) {
@@ -120,7 +120,8 @@ TEST_F(StreamClients, accepts_every_kind_of_target) {
   StreamClient by_addresses(client_loop, {address()}, callbacks());
   StreamClient by_function(client_loop, [at = address()] { return connect({at}); }, callbacks());
   StreamClient no_port(client_loop, "server", 70'000, callbacks(), options());
-  for (StreamClient* each : {&by_text, &by_addresses, &by_function, &no_port}) each->start();
+  for (StreamClient* by_address : {&by_text, &by_addresses, &by_function, &no_port})
+    by_address->start();
   run(50ms);
   EXPECT_EQ(server->connections(), 3U);
   ASSERT_EQ(failures.size(), 1U);
@@ -150,14 +151,14 @@ TEST_F(StreamClients, tries_again_with_increasing_delays) {
 }
 
 TEST_F(StreamClients, stops_after_attempts_max) {
-  StreamClientOptions how = options();
-  how.retry.attempts_max = 3;
-  make(std::move(how));
+  StreamClientOptions mode = options();
+  mode.retry.attempts_max = 3;
+  make(std::move(mode));
   run(10s);
   ASSERT_EQ(failures.size(), 3U);
   EXPECT_TRUE(failures[1].retry_delay);
   EXPECT_FALSE(failures[2].retry_delay);
-  EXPECT_FALSE(client->started());
+  EXPECT_FALSE(client->is_started());
   // It may be started again, and then counts the attempts from one.
   client->start();
   run(10s);
@@ -187,14 +188,14 @@ TEST_F(StreamClients, connects_again_when_the_connection_ends) {
 
 TEST_F(StreamClients, stops_when_the_connection_ends_if_it_does_not_reconnect) {
   listen();
-  StreamClientOptions how = options();
-  how.reconnect = false;
-  make(std::move(how));
+  StreamClientOptions mode = options();
+  mode.reconnect = false;
+  make(std::move(mode));
   run(1s);
   client->connection()->close();
   run(1s);
   EXPECT_EQ(history(), "open closed");
-  EXPECT_FALSE(client->started());
+  EXPECT_FALSE(client->is_started());
   client->start();
   run(1s);
   EXPECT_EQ(history(), "open closed open");
@@ -202,9 +203,9 @@ TEST_F(StreamClients, stops_when_the_connection_ends_if_it_does_not_reconnect) {
 
 TEST_F(StreamClients, a_server_that_closes_at_once_is_asked_less_and_less_often) {
   listen({.on_connection = [](Connection& peer) { peer.close(); }});
-  StreamClientOptions how = options();
-  how.stable_after = 1s;
-  make(std::move(how));
+  StreamClientOptions mode = options();
+  mode.stable_after = 1s;
+  make(std::move(mode));
   run(10s);
   // Without back-off there would be a hundred; with 200 ms to 400 ms, 25 to 50, and a few at first.
   EXPECT_GE(server->accepted(), 25U);
@@ -263,7 +264,7 @@ TEST_F(StreamClients, stop_ends_attempts_and_keeps_the_connection) {
   client->stop();  // Between two attempts.
   run(1s);
   EXPECT_EQ(history(), "open closed failed");
-  EXPECT_FALSE(client->started());
+  EXPECT_FALSE(client->is_started());
 }
 
 TEST_F(StreamClients, close_closes_the_connection) {
@@ -275,21 +276,21 @@ TEST_F(StreamClients, close_closes_the_connection) {
   EXPECT_EQ(history(), "open");
   run(1s);
   EXPECT_EQ(history(), "open closed");
-  EXPECT_FALSE(client->started());
+  EXPECT_FALSE(client->is_started());
 }
 
 TEST_F(StreamClients, may_be_started_again_before_on_close) {
   listen();
-  StreamClientOptions how = options();
-  how.reconnect = false;
-  make(std::move(how));
+  StreamClientOptions mode = options();
+  mode.reconnect = false;
+  make(std::move(mode));
   run(1s);
   client->close();
   client->start();
   run(1s);
   EXPECT_EQ(history(), "open closed open");
   EXPECT_EQ(server->connections(), 1U);
-  EXPECT_TRUE(client->started());
+  EXPECT_TRUE(client->is_started());
 }
 
 TEST_F(StreamClients, may_be_destroyed_in_every_callback) {
@@ -309,12 +310,12 @@ TEST_F(StreamClients, may_be_destroyed_in_every_callback) {
   run(1s);
   EXPECT_FALSE(client);
   server.reset();
-  StreamClientOptions how = options();
-  how.on_failure = [&, big = std::string(100, 'x')](const ConnectFailure&) {
+  StreamClientOptions mode = options();
+  mode.on_failure = [&, big = std::string(100, 'x')](const ConnectFailure&) {
     destroy();
     EXPECT_EQ(big.size(), 100U);
   };
-  make(std::move(how));
+  make(std::move(mode));
   run(1s);
   EXPECT_FALSE(client);
   EXPECT_EQ(client_host.descriptors(), 0U);
@@ -352,13 +353,13 @@ TEST_F(StreamClients, a_connection_that_moves_to_another_loop_leaves_the_client)
   listen();
   EventLoop second(client_host.loop_options());
   bool moved = false;
-  make(options(),
-       ConnectionCallbacks{.on_connection = [&](Connection& own) { own.move_to(second); },
-                           .on_move = [&](Connection&) { moved = true; }});
+  make(options(), ConnectionCallbacks{
+                      .on_connection = [&](Connection& connection) { connection.move_to(second); },
+                      .on_move = [&](Connection&) { moved = true; }});
   run(2s);
   EXPECT_TRUE(moved);
   EXPECT_EQ(client->connection(), nullptr);
-  EXPECT_FALSE(client->started());
+  EXPECT_FALSE(client->is_started());
   EXPECT_EQ(server->accepted(), 1U);
 }
 
@@ -369,10 +370,10 @@ TEST_F(StreamClients, an_exception_of_the_connect_function_propagates) {
     throw std::runtime_error("expected");
     co_return std::unexpected(Error());
   };
-  StreamClient own(client_loop, broken, callbacks(), options());
-  own.start();
+  StreamClient stream_client(client_loop, broken, callbacks(), options());
+  stream_client.start();
   EXPECT_THROW(run(1s), std::runtime_error);
-  EXPECT_FALSE(own.started());
+  EXPECT_FALSE(stream_client.is_started());
   run(1s);
   EXPECT_EQ(calls, 1);
 }
@@ -396,7 +397,7 @@ TEST_F(StreamClients, its_connections_do_not_pause_at_the_high_water_mark) {
   bool reached = false;
   std::string received;
   ConnectionCallbacks with{
-      .on_connection = [](Connection& own) { own.send(std::string(4'000'000, 'x')); },
+      .on_connection = [](Connection& connection) { connection.send(std::string(4'000'000, 'x')); },
       .on_message = [&](Connection&,
                         Buffer& bytes) { received += bytes.take(bytes.size()).to_string(); },
       .on_high_water = [&](Connection&, std::size_t) { reached = true; }};
@@ -447,7 +448,7 @@ TEST_P(StreamClientsOnLoopback, reconnects_to_a_restarted_server) {
   connect.family = AddressFamily::v4;
   StreamClient client(
       loop(), "localhost", at.port(),
-      {.on_connection = [](Connection& own) { own.send("x"); },
+      {.on_connection = [](Connection& connection) { connection.send("x"); },
        .on_message =
            [&](Connection&, Buffer& bytes) {
              ++echoed;

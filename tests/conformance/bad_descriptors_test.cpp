@@ -40,7 +40,7 @@ class BadDescriptors : public test::OnEveryBackend {
       events_seen.push_back(events);
       error = watcher_->error();
       if (error) {
-        EXPECT_FALSE(watcher_->started());
+        EXPECT_FALSE(watcher_->is_started());
       }
     });
     return *watcher_;
@@ -64,7 +64,7 @@ TEST_P(BadDescriptors, start_fails_for_a_negative_descriptor) {
     const auto started = watcher.start();
     ASSERT_FALSE(started);
     EXPECT_EQ(started.error(), system_error(EBADF));
-    EXPECT_FALSE(watcher.started());
+    EXPECT_FALSE(watcher.is_started());
     run_iterations();
     EXPECT_TRUE(events_seen.empty()) << "must not be reported by both";
     // The watcher can be reused with a valid descriptor.
@@ -75,7 +75,7 @@ TEST_P(BadDescriptors, start_fails_for_a_negative_descriptor) {
     events_seen.clear();
     // Setting a negative descriptor stops a started watcher.
     watcher.set(fd, Events::write);
-    EXPECT_FALSE(watcher.started());
+    EXPECT_FALSE(watcher.is_started());
     run_iterations();
     EXPECT_TRUE(events_seen.empty());
     loop().run();
@@ -85,7 +85,7 @@ TEST_P(BadDescriptors, start_fails_for_a_negative_descriptor) {
 TEST_P(BadDescriptors, a_closed_descriptor_is_reported_once) {
   FdWatcher& watcher = watch(closed_number(), Events::read);
   ASSERT_TRUE(watcher.start());
-  EXPECT_TRUE(watcher.started());
+  EXPECT_TRUE(watcher.is_started());
   // The loop reports the failure and then has nothing left to wait for.
   loop().run();
   expect_reported_once(EBADF);
@@ -199,7 +199,7 @@ TEST_P(BadDescriptors, a_change_to_the_watcher_discards_a_pending_failure) {
       case Change::other_descriptor:
         // Until the failure is reported, the watcher counts as started.
         EXPECT_GE(calls, 1);
-        EXPECT_TRUE(failing->started());
+        EXPECT_TRUE(failing->is_started());
         failing->stop();
     }
     failing.reset();
@@ -217,7 +217,7 @@ TEST_P(BadDescriptors, a_descriptor_closed_while_watched_does_not_make_the_loop_
   // other backends still hold the file, or have dropped it without an event.
   if (is(BackendKind::poll) || is(BackendKind::select)) {
     expect_reported_once(EBADF);
-    EXPECT_FALSE(watcher.started());
+    EXPECT_FALSE(watcher.is_started());
   } else {
     EXPECT_TRUE(events_seen.empty());
     watcher.stop();
@@ -281,7 +281,7 @@ TEST_P(BadDescriptors, a_rejected_interest_does_not_affect_other_watchers_of_the
   ASSERT_TRUE(watch(sockets.near.get(), Events::closed).start());
   run_iterations(3);
   EXPECT_GE(calls, 3);
-  EXPECT_TRUE(writer.started());
+  EXPECT_TRUE(writer.is_started());
 }
 
 TEST_P(BadDescriptors, a_loop_with_high_descriptors_of_its_own_fails_to_open_or_works) {
@@ -303,7 +303,7 @@ TEST_P(BadDescriptors, a_loop_with_high_descriptors_of_its_own_fails_to_open_or_
   (*opened)->run_ready();
   (*opened)->wake();
   (*opened)->run_once();
-  EXPECT_TRUE(limit.started());
+  EXPECT_TRUE(limit.is_started());
 }
 
 }  // namespace

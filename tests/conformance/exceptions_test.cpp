@@ -71,7 +71,7 @@ TEST_P(Exceptions, every_timer_is_called_once_though_each_throws) {
   run_to_the_end();
   EXPECT_EQ(calls, 10);
   EXPECT_EQ(thrown, 10);
-  for (const Timer& timer : timers) EXPECT_FALSE(timer.started());
+  for (const Timer& timer : timers) EXPECT_FALSE(timer.is_started());
 }
 
 TEST_P(Exceptions, every_task_is_run_once_and_in_order_though_each_throws) {

@@ -91,8 +91,8 @@ class ForkUnderLoad : public test::OnEveryBackend {
     Source edge(loop(), Trigger::edge);
     bool expired_here = false;
     bool task_ran = false;
-    Timer own(loop(), [&expired_here] { expired_here = true; });
-    own.start(100us);
+    Timer local(loop(), [&expired_here] { expired_here = true; });
+    local.start(100us);
     loop().post([&task_ran] { task_ran = true; });
     test::write_to(level.pipe.far);
     test::write_to(edge.pipe.far);

@@ -171,26 +171,26 @@ TEST_P(Forking, a_loop_is_reopened_after_all_descriptors_were_closed) {
                 for (int fd = 3; fd < 256; ++fd) ::close(fd);
               };
               close_all();
-              EventLoop own(options());
+              EventLoop loop(options());
               int calls_seen = 0;
               const auto count = [&calls_seen] { ++calls_seen; };
-              Signal signal(own, SIGUSR1, [&](int) { count(); });
+              Signal signal(loop, SIGUSR1, [&](int) { count(); });
               if (!signal.start()) return 1;
-              own.run_ready();
+              loop.run_ready();
               close_all();
-              if (!own.after_fork()) return 2;
+              if (!loop.after_fork()) return 2;
               const auto fresh = test::open_pipe();
-              FdWatcher reader(own, fresh.near.get(), Events::read, [&](Events) {
+              FdWatcher reader(loop, fresh.near.get(), Events::read, [&](Events) {
                 test::drain(fresh.near);
                 count();
               });
               if (!reader.start()) return 3;
               ::raise(SIGUSR1);
               test::write_to(fresh.far);
-              for (int iteration = 0; iteration < 3; ++iteration) own.run_ready();
+              for (int iteration = 0; iteration < 3; ++iteration) loop.run_ready();
               if (calls_seen != 2) return 4;
-              std::jthread poster([&own] { own.post([&own] { own.stop(); }); });
-              own.run();
+              std::jthread poster([&loop] { loop.post([&loop] { loop.stop(); }); });
+              loop.run();
               return 0;
             }),
             0);
@@ -213,10 +213,10 @@ TEST_P(Forking, several_loops_are_reopened_in_any_order_after_all_descriptors_we
                 if (!(in_order ? first : second).after_fork()) return 1;
                 if (!(in_order ? second : first).after_fork()) return 2;
                 ::raise(SIGUSR1);
-                for (EventLoop* each : {&first, &second}) {
-                  for (int iteration = 0; iteration < 3; ++iteration) each->run_ready();
-                  std::jthread poster([each] { each->post([each] { each->stop(); }); });
-                  each->run();
+                for (EventLoop* loop : {&first, &second}) {
+                  for (int iteration = 0; iteration < 3; ++iteration) loop->run_ready();
+                  std::jthread poster([loop] { loop->post([loop] { loop->stop(); }); });
+                  loop->run();
                 }
                 return calls_seen == 2 ? 0 : 3;
               }),

@@ -24,8 +24,8 @@ using namespace std::chrono_literals;
 
 class Hooks : public test::OnEveryBackend {
  protected:
-  Callback<void()> note(const char* what) {
-    return [this, what] { order.emplace_back(what); };
+  Callback<void()> note(const char* text) {
+    return [this, text] { order.emplace_back(text); };
   }
 
   test::Ends pipe = test::open_pipe();
@@ -140,7 +140,7 @@ TEST_P(Hooks, cleanup_runs_when_the_loop_is_destroyed_and_does_not_keep_it_runni
   EXPECT_TRUE(order.empty());
   destroy_loop();
   EXPECT_EQ(order, std::vector<std::string>{"cleanup"});
-  EXPECT_FALSE(cleanup.started());
+  EXPECT_FALSE(cleanup.is_started());
 }
 
 TEST_P(Hooks, fork_hooks_run_after_the_loop_was_reopened) {
@@ -221,7 +221,7 @@ TEST_P(Hooks, events_run_by_priority) {
     ASSERT_TRUE(watchers.back()->start());
   }
   run_iterations();
-  for (test::Ends& each : pipes) test::write_to(each.far);
+  for (test::Ends& pipe : pipes) test::write_to(pipe.far);
   called.clear();
   ASSERT_TRUE(run_until([&] { return called.size() >= 5; }));
   EXPECT_EQ(std::vector<int>(called.begin(), called.begin() + 5),
@@ -270,16 +270,16 @@ TEST_P(Asyncs, coalesce_sends_until_the_callback_and_keep_them_while_stopped) {
   async.send();
   run_iterations();
   EXPECT_EQ(calls, 0);
-  EXPECT_TRUE(async.sent());
+  EXPECT_TRUE(async.is_sent());
   async.start();
   run_iterations();
   EXPECT_EQ(calls, 1);
-  EXPECT_FALSE(async.sent());
+  EXPECT_FALSE(async.is_sent());
   async.send();
   async.stop();
   run_iterations();
   EXPECT_EQ(calls, 1);
-  EXPECT_TRUE(async.sent());
+  EXPECT_TRUE(async.is_sent());
   async.start();
   run_iterations();
   EXPECT_EQ(calls, 2);
@@ -290,13 +290,13 @@ TEST_P(Asyncs, stopped_while_due_are_invoked_after_the_next_start) {
   Async async(loop(), [&] { ++calls; });
   Timer stopping(loop(), [&] {
     async.stop();
-    EXPECT_TRUE(async.sent());
+    EXPECT_TRUE(async.is_sent());
   });
   stopping.set_priority(priority_max);
   stopping.start(0ms);
   async.start();
   async.send();
-  EXPECT_TRUE(run_until([&] { return !async.started(); }));
+  EXPECT_TRUE(run_until([&] { return !async.is_started(); }));
   run_iterations();
   EXPECT_EQ(calls, 0);
   async.start();

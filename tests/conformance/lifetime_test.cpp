@@ -39,8 +39,8 @@ TEST_P(Lifetime, handles_may_outlive_their_loop_and_are_not_invoked) {
     repeating.start(1h, 1h);
     run_iterations();
     destroy_loop();
-    EXPECT_FALSE(watcher.started());
-    EXPECT_FALSE(timer.started());
+    EXPECT_FALSE(watcher.is_started());
+    EXPECT_FALSE(timer.is_started());
     watcher.stop();
     timer.stop();
     FdWatcher moved(std::move(watcher));
@@ -132,7 +132,7 @@ TEST_P(Lifetime, a_loop_may_be_destroyed_inside_the_callback_of_another) {
   Timer timer(loop(), [&second] { second.reset(); });
   timer.start(0ms);
   loop().run();
-  EXPECT_FALSE(watcher.started());
+  EXPECT_FALSE(watcher.is_started());
 }
 
 TEST_P(Lifetime, four_threads_run_a_loop_each) {
@@ -140,20 +140,20 @@ TEST_P(Lifetime, four_threads_run_a_loop_each) {
   std::vector<std::jthread> threads;
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&bytes, this] {
-      EventLoop own(options());
+      EventLoop loop(options());
       const auto ends = test::open_socketpair();
       int left = 1000;
-      FdWatcher reader(own, ends.near.get(), Events::read, [&](Events) {
+      FdWatcher reader(loop, ends.near.get(), Events::read, [&](Events) {
         test::drain(ends.near);
         ++bytes;
-        if (--left == 0) return own.stop();
+        if (--left == 0) return loop.stop();
         test::write_to(ends.far);
       });
-      Timer timer(own, [] {});
+      Timer timer(loop, [] {});
       timer.start(0ms, 100us);
       if (!reader.start()) return;
       test::write_to(ends.far);
-      own.run();
+      loop.run();
     });
   }
   threads.clear();

@@ -37,7 +37,7 @@ TAMBOUR_ON_EVERY_BACKEND(Moves);
 TEST_P(Moves, a_stopped_watcher_moves_and_starts) {
   FdWatcher first = reader(pipe, calls);
   FdWatcher second(std::move(first));
-  EXPECT_FALSE(second.started());
+  EXPECT_FALSE(second.is_started());
   ASSERT_TRUE(second.start());
   test::write_to(pipe.far);
   run_iterations(2);
@@ -49,8 +49,8 @@ TEST_P(Moves, a_started_watcher_stays_started_when_moved) {
   ASSERT_TRUE(first->start());
   run_iterations();
   FdWatcher second(std::move(*first));
-  EXPECT_FALSE(first->started());
-  EXPECT_TRUE(second.started());
+  EXPECT_FALSE(first->is_started());
+  EXPECT_TRUE(second.is_started());
   first.reset();
   test::write_to(pipe.far);
   run_iterations(2);
@@ -136,7 +136,7 @@ TEST_P(Moves, a_watcher_moves_inside_its_own_callback) {
   test::write_to(pipe.far);
   run_iterations(3);
   EXPECT_EQ(calls, 3);
-  EXPECT_TRUE(moved->started());
+  EXPECT_TRUE(moved->is_started());
 }
 
 TEST_P(Moves, a_watcher_is_assigned_to_inside_its_own_callback) {
@@ -163,8 +163,8 @@ TEST_P(Moves, timers_move_stopped_and_started) {
   Timer second(std::move(first));
   second.start(1ms);
   Timer third(std::move(second));
-  EXPECT_FALSE(second.started());
-  EXPECT_TRUE(third.started());
+  EXPECT_FALSE(second.is_started());
+  EXPECT_TRUE(third.is_started());
   loop().run();
   EXPECT_EQ(calls, 1);
   third.start(1ms);

@@ -8,8 +8,8 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/event_loop.h>
-#include <tambour/timer.h>
+#include <tambour/loop/event_loop.h>
+#include <tambour/loop/timer.h>
 
 #include "support/on_every_backend.h"
 
@@ -28,16 +28,16 @@ TAMBOUR_ON_EVERY_BACKEND(NestedRetirement);
 TEST_P(NestedRetirement, closures_made_in_a_nested_run_are_deleted_there) {
   constexpr int rounds = 1000;
   const auto witness = std::make_shared<int>(0);
-  long most = 0;
+  long limit = 0;
   Timer outer(loop(), [&] {
     int left = rounds;
-    std::unique_ptr<Timer> each;
+    std::unique_ptr<Timer> timer;
     // Replaces itself in its own callback, once per iteration.
     const std::function<void()> replace = [&] {
-      most = std::max(most, witness.use_count());
+      limit = std::max(limit, witness.use_count());
       if (--left == 0) return loop().stop();
-      each = std::make_unique<Timer>(loop(), [&replace, witness] { replace(); });
-      each->start(0ms);
+      timer = std::make_unique<Timer>(loop(), [&replace, witness] { replace(); });
+      timer->start(0ms);
     };
     replace();
     loop().run();
@@ -45,7 +45,7 @@ TEST_P(NestedRetirement, closures_made_in_a_nested_run_are_deleted_there) {
   });
   outer.start(0ms);
   loop().run();
-  EXPECT_LT(most, 10);
+  EXPECT_LT(limit, 10);
   EXPECT_EQ(witness.use_count(), 1);
 }
 

@@ -129,7 +129,7 @@ TEST_P(Observing, stalls_of_tasks_name_the_line_where_the_task_waited) {
   const auto work = [](int fd, auto stalls) -> Task<> {
     static_cast<void>(co_await sleep_for(1ms));
     stalls();
-    static_cast<void>(co_await ready(fd, Events::read));
+    static_cast<void>(co_await wait_ready(fd, Events::read));
     stalls();
   };
   spawn(loop(), work(pipe.near.get(), stall));

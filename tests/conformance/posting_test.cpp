@@ -33,17 +33,17 @@ class Posting : public test::OnEveryBackend {
 TAMBOUR_ON_EVERY_BACKEND(Posting);
 
 TEST_P(Posting, keeps_the_order_of_each_of_four_threads) {
-  const std::size_t each = test::scaled(100'000);
+  const std::size_t value = test::scaled(100'000);
   std::array<std::size_t, 4> next{};
   std::size_t total = 0;
   loop().ref();
   std::vector<std::jthread> threads;
   for (std::size_t thread = 0; thread < next.size(); ++thread) {
     threads.emplace_back([&, thread] {
-      for (std::size_t i = 0; i < each; ++i) {
+      for (std::size_t i = 0; i < value; ++i) {
         loop().post([&, thread, i] {
           EXPECT_EQ(next[thread]++, i);
-          if (++total == each * next.size()) loop().unref();
+          if (++total == value * next.size()) loop().unref();
         });
         // Sometimes gives the loop time to wait.
         if (i % 1000 == 0) std::this_thread::yield();
@@ -51,7 +51,7 @@ TEST_P(Posting, keeps_the_order_of_each_of_four_threads) {
     });
   }
   loop().run();
-  EXPECT_EQ(total, each * next.size());
+  EXPECT_EQ(total, value * next.size());
 }
 
 TEST_P(Posting, any_thread_stops_the_loop) {
@@ -197,7 +197,7 @@ TEST_P(Posting, wake_before_the_wait_ends_the_wait) {
     loop().wake();
     loop().run_once();
   }
-  EXPECT_TRUE(distant.started());
+  EXPECT_TRUE(distant.is_started());
 }
 
 TEST_P(Posting, wake_from_another_thread_ends_the_wait) {

@@ -27,7 +27,7 @@ class Readiness : public test::OnEveryBackend {
     FdWatcher watcher(loop(), fd.get(), interest, [&seen](Events events) { seen |= events; });
     EXPECT_TRUE(watcher.start());
     run_iterations();
-    EXPECT_TRUE(watcher.started());
+    EXPECT_TRUE(watcher.is_started());
     EXPECT_FALSE(watcher.error());
     return seen;
   }
@@ -188,7 +188,7 @@ TEST_P(Readiness, a_refused_connection_is_reported_with_its_error) {
   FdWatcher watcher(loop(), refused.get(), Events::write, [&](Events events) {
     seen |= events;
     // SO_ERROR is the socket's error; the watcher itself has not failed.
-    EXPECT_TRUE(watcher.started());
+    EXPECT_TRUE(watcher.is_started());
     EXPECT_FALSE(watcher.error());
   });
   ASSERT_TRUE(watcher.start());
@@ -319,7 +319,7 @@ TEST_P(Readiness, a_watcher_whose_interest_was_cleared_does_not_make_the_loop_sp
     calls = 0;
     EXPECT_TRUE(sleeps_through(50ms));
     EXPECT_EQ(calls, 0);
-    EXPECT_TRUE(watcher.started());
+    EXPECT_TRUE(watcher.is_started());
     watcher.set(interest);
     run_iterations();
     EXPECT_GT(calls, 0);

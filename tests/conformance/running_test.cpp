@@ -260,7 +260,7 @@ TEST_P(Running, timers_without_their_references_do_not_keep_the_loop_running) {
   sooner.start(1ms);
   loop().run();
   EXPECT_EQ(calls, 0);
-  EXPECT_TRUE(timers[41]->started());
+  EXPECT_TRUE(timers[41]->is_started());
   for (int i = 0; i < 3; ++i) loop().ref();
   // Stopped timers can be restarted.
   timers[41]->start(0ms);

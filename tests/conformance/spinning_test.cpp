@@ -33,10 +33,10 @@ TEST_P(Spinning, a_loop_with_rare_events_waits_in_the_kernel) {
   // A spin budget close to the length of the pauses is not used once waits prove longer.
   LoopOptions long_spin = options();
   if (long_spin.spin > 0ns) long_spin.spin = 8ms;
-  EventLoop own(long_spin);
+  EventLoop loop(long_spin);
   const auto pipe = test::open_pipe();
   int reads = 0;
-  FdWatcher watcher(own, pipe.near.get(), Events::read, [&](Events) {
+  FdWatcher watcher(loop, pipe.near.get(), Events::read, [&](Events) {
     test::drain(pipe.near);
     ++reads;
   });
@@ -49,9 +49,9 @@ TEST_P(Spinning, a_loop_with_rare_events_waits_in_the_kernel) {
     }
   });
   // The first waits train the moving average.
-  while (reads < 10) own.run_once();
+  while (reads < 10) loop.run_once();
   const Duration before = test::processor_time();
-  while (reads < 30) own.run_once();
+  while (reads < 30) loop.run_once();
   over = true;
   EXPECT_LT(test::processor_time() - before, 40ms) << "of 200 ms";
 }

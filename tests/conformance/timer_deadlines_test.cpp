@@ -91,12 +91,12 @@ TEST_P(TimerDeadlines, are_met_in_their_order) {
 TEST_P(TimerDeadlines, zero_negative_or_past_are_met_in_the_next_iteration) {
   Timer timer(loop(), [this] { ++calls; });
   const auto expect_due = [&] {
-    EXPECT_TRUE(timer.started());
+    EXPECT_TRUE(timer.is_started());
     const int before = calls;
     EXPECT_LE(timer.deadline(), Clock::now());
     loop().run_ready();
     EXPECT_EQ(calls, before + 1);
-    EXPECT_FALSE(timer.started());
+    EXPECT_FALSE(timer.is_started());
   };
   for (const Duration delay : {Duration::zero(), Duration(-1), Duration(-1h), Duration::min()}) {
     timer.start(delay);
@@ -120,10 +120,10 @@ TEST_P(TimerDeadlines, zero_negative_or_past_are_met_in_the_next_iteration) {
 TEST_P(TimerDeadlines, beyond_the_clock_are_never_met) {
   Timer timer(loop(), [] { FAIL(); });
   const auto expect_never = [&] {
-    EXPECT_TRUE(timer.started());
+    EXPECT_TRUE(timer.is_started());
     EXPECT_EQ(timer.deadline(), never);
     run_iterations();
-    EXPECT_TRUE(timer.started());
+    EXPECT_TRUE(timer.is_started());
     timer.stop();
   };
   timer.start(Duration::max());
@@ -164,7 +164,7 @@ TEST_P(TimerDeadlines, far_in_the_future_can_be_waited_for) {
     EventLoop& sleeping = loop();
     sleeping.wake();
     sleeping.run_once();
-    EXPECT_TRUE(timer.started());
+    EXPECT_TRUE(timer.is_started());
   }
 }
 
@@ -176,7 +176,7 @@ TEST_P(TimerDeadlines, that_are_nan_are_rejected_and_change_nothing) {
   EXPECT_TRUE(refused(timer.start(Seconds(not_a_number))));
   EXPECT_TRUE(refused(timer.start(Seconds(1), Seconds(not_a_number))));
   EXPECT_TRUE(refused(timer.start(Seconds(not_a_number), Seconds(1))));
-  EXPECT_FALSE(timer.started());
+  EXPECT_FALSE(timer.is_started());
   timer.start(1ms);
   const TimePoint deadline = timer.deadline();
   EXPECT_TRUE(refused(timer.start(Seconds(-not_a_number))));
@@ -208,7 +208,7 @@ TEST_P(TimerDeadlines, an_interval_that_overflows_ends_at_never) {
     calls = 0;
     run_iterations(3);
     EXPECT_EQ(calls, 1);
-    EXPECT_TRUE(timer.started());
+    EXPECT_TRUE(timer.is_started());
     EXPECT_GT(timer.deadline(), Clock::now() + 24h * 365 * 100);
     timer.reset();
     run_iterations(3);

@@ -31,11 +31,11 @@ TAMBOUR_ON_EVERY_BACKEND(TimerOperations);
 
 TEST_P(TimerOperations, a_single_timer_expires_once) {
   Timer timer(loop(), [&] {
-    EXPECT_FALSE(timer.started());
+    EXPECT_FALSE(timer.is_started());
     ++calls;
   });
   timer.start(1ms);
-  EXPECT_TRUE(timer.started());
+  EXPECT_TRUE(timer.is_started());
   loop().run();
   run_for(5ms);
   EXPECT_EQ(calls, 1);
@@ -78,7 +78,7 @@ TEST_P(TimerOperations, an_interval_of_zero_or_less_means_once) {
 TEST_P(TimerOperations, repetitions_do_not_drift) {
   std::vector<TimePoint> deadlines;
   Timer timer(loop(), [&] {
-    EXPECT_TRUE(timer.started());
+    EXPECT_TRUE(timer.is_started());
     deadlines.push_back(timer.deadline());
     be_busy_for(100us);
     if (++calls == 10) timer.stop();
@@ -111,7 +111,7 @@ TEST_P(TimerOperations, reset_pushes_the_deadline_back) {
   Timer activity(loop(), [&] {
     idle.reset();
     EXPECT_EQ(idle.deadline(), loop().now() + 20ms);
-    EXPECT_TRUE(idle.started());
+    EXPECT_TRUE(idle.is_started());
   });
   idle.start(20ms);
   activity.start(2ms, 2ms);
@@ -142,7 +142,7 @@ TEST_P(TimerOperations, reset_uses_the_most_recent_delay) {
   timer.reset(1ms);
   timer.stop();
   timer.reset(1ms);
-  EXPECT_TRUE(timer.started());
+  EXPECT_TRUE(timer.is_started());
   ASSERT_TRUE(run_until([this] { return calls == 1; }));
 }
 
@@ -171,7 +171,7 @@ TEST_P(TimerOperations, stopping_twice_or_before_the_start_changes_nothing) {
   timer.start(1h);
   timer.stop();
   timer.stop();
-  EXPECT_FALSE(timer.started());
+  EXPECT_FALSE(timer.is_started());
   loop().run();
 }
 
@@ -209,7 +209,7 @@ TEST_P(TimerOperations, stop_inside_its_own_callback) {
   Timer repeating(loop(), [&] {
     ++calls;
     repeating.stop();
-    EXPECT_FALSE(repeating.started());
+    EXPECT_FALSE(repeating.is_started());
   });
   once.start(0ms);
   repeating.start(0ms, 1ms);
@@ -243,7 +243,7 @@ TEST_P(TimerOperations, restart_inside_its_own_callback) {
 TEST_P(TimerOperations, a_timer_that_is_due_can_still_be_changed) {
   std::optional<Timer> second;
   Timer first(loop(), [&] {
-    EXPECT_TRUE(second->started());
+    EXPECT_TRUE(second->is_started());
     second->stop();
   });
   second.emplace(loop(), [this] { ++calls; });

@@ -34,8 +34,8 @@ TAMBOUR_ON_EVERY_BACKEND(WatcherChanges);
 TEST_P(WatcherChanges, a_watcher_is_not_started_by_its_constructor) {
   test::write_to(sockets.far);
   const FdWatcher watcher(loop(), sockets.near.get(), Events::read, note());
-  EXPECT_FALSE(watcher.started());
-  EXPECT_EQ(watcher.descriptor(), sockets.near.get());
+  EXPECT_FALSE(watcher.is_started());
+  EXPECT_EQ(watcher.fd(), sockets.near.get());
   EXPECT_EQ(watcher.interest(), Events::read);
   run_iterations();
   EXPECT_EQ(calls, 0);
@@ -46,12 +46,12 @@ TEST_P(WatcherChanges, starting_and_stopping_twice_changes_nothing) {
   test::write_to(sockets.far);
   EXPECT_TRUE(watcher.start());
   EXPECT_TRUE(watcher.start());
-  EXPECT_TRUE(watcher.started());
+  EXPECT_TRUE(watcher.is_started());
   run_iterations(3);
   EXPECT_EQ(calls, 3);
   watcher.stop();
   watcher.stop();
-  EXPECT_FALSE(watcher.started());
+  EXPECT_FALSE(watcher.is_started());
   run_iterations(3);
   EXPECT_EQ(calls, 3);
   // References are balanced: run() returns if nothing is started.
@@ -114,7 +114,7 @@ TEST_P(WatcherChanges, the_interest_of_a_started_watcher) {
   for (const Events interest : {Events::write, Events::read, Events::read | Events::write,
                                 Events::none, Events::read, Events::none, Events::write}) {
     watcher.set(interest);
-    EXPECT_TRUE(watcher.started());
+    EXPECT_TRUE(watcher.is_started());
     EXPECT_EQ(watcher.interest(), interest);
     seen = Events::none;
     run_iterations(2);
@@ -125,7 +125,7 @@ TEST_P(WatcherChanges, the_interest_of_a_started_watcher) {
 TEST_P(WatcherChanges, the_interest_of_a_stopped_watcher) {
   FdWatcher watcher(loop(), sockets.near.get(), Events::read, note());
   watcher.set(Events::write);
-  EXPECT_FALSE(watcher.started());
+  EXPECT_FALSE(watcher.is_started());
   run_iterations();
   EXPECT_EQ(calls, 0);
   ASSERT_TRUE(watcher.start());
@@ -207,8 +207,8 @@ TEST_P(WatcherChanges, another_descriptor_for_a_started_watcher) {
   ASSERT_TRUE(watcher.start());
   run_iterations();
   watcher.set(other.near.get(), Events::read);
-  EXPECT_TRUE(watcher.started());
-  EXPECT_EQ(watcher.descriptor(), other.near.get());
+  EXPECT_TRUE(watcher.is_started());
+  EXPECT_EQ(watcher.fd(), other.near.get());
   test::write_to(sockets.far);
   run_iterations();
   EXPECT_EQ(calls, 0);
@@ -220,7 +220,7 @@ TEST_P(WatcherChanges, another_descriptor_for_a_started_watcher) {
 TEST_P(WatcherChanges, another_descriptor_for_a_stopped_watcher) {
   FdWatcher watcher(loop(), -1, Events::none, note());
   watcher.set(sockets.near.get(), Events::read);
-  EXPECT_FALSE(watcher.started());
+  EXPECT_FALSE(watcher.is_started());
   test::write_to(sockets.far);
   run_iterations();
   EXPECT_EQ(calls, 0);

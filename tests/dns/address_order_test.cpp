@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/ip_address.h>
+#include <tambour/net/ip_address.h>
 
 namespace tambour::address_order_test {
 namespace {
@@ -20,13 +20,13 @@ struct Preference {
   const char* source_of_other;
 };
 
-dns::Destination destination(std::string_view to, std::string_view from) {
+dns::detail::Destination destination(std::string_view to, std::string_view from) {
   return {.to = address(to), .from = from.empty() ? std::nullopt : std::optional(address(from))};
 }
 
 TEST(AddressOrder, follows_rfc_6724) {
   // Among them the examples of section 10.2.
-  for (const Preference& each : {
+  for (const Preference& preference : {
            Preference{"198.51.100.121", "198.51.100.117", "2001:db8:1::1", "fe80::1"},
            Preference{"2001:db8:1::1", "2001:db8:1::2", "198.51.100.121", "169.254.13.78"},
            Preference{"2001:db8:1::1", "2001:db8:1::2", "10.1.2.3", "10.1.2.4"},
@@ -39,14 +39,15 @@ TEST(AddressOrder, follows_rfc_6724) {
            Preference{"::1", "::1", "127.0.0.1", "127.0.0.1"},
            Preference{"10.0.0.1", "10.0.0.2", "fd00::1", "fd00::2"},
        }) {
-    const auto a = destination(each.preferred, each.source);
-    const auto b = destination(each.other, each.source_of_other);
-    EXPECT_TRUE(dns::is_preferred(a, b)) << each.preferred << ' ' << each.other;
-    EXPECT_FALSE(dns::is_preferred(b, a)) << each.preferred << ' ' << each.other;
+    const auto a = destination(preference.preferred, preference.source);
+    const auto b = destination(preference.other, preference.source_of_other);
+    EXPECT_TRUE(dns::detail::is_preferred(a, b)) << preference.preferred << ' ' << preference.other;
+    EXPECT_FALSE(dns::detail::is_preferred(b, a))
+        << preference.preferred << ' ' << preference.other;
   }
   const auto one = destination("192.0.2.1", "192.0.2.100");
   const auto two = destination("198.51.100.1", "192.0.2.100");
-  EXPECT_FALSE(dns::is_preferred(one, two) || dns::is_preferred(two, one))
+  EXPECT_FALSE(dns::detail::is_preferred(one, two) || dns::detail::is_preferred(two, one))
       << "the order of IPv4 addresses is that of the server";
 }
 

@@ -13,9 +13,9 @@
 namespace tambour::cache_test {
 namespace {
 
-using dns::Answer;
-using dns::AnswerPointer;
-using dns::Cache;
+using dns::detail::Answer;
+using dns::detail::AnswerPointer;
+using dns::detail::Cache;
 
 std::string key_of(unsigned number) { return "name" + std::to_string(number); }
 

@@ -30,7 +30,7 @@ std::string name_of(int number) { return "host" + std::to_string(number) + ".exa
 /// Answers of the server, lost and truncated, and answers of forgers.
 class Attack {
  public:
-  Attack(Simulation& in, SimulatedHost& server_host, SimulatedHost& other_host)
+  Attack(sim::Simulation& in, sim::Host& server_host, sim::Host& other_host)
       : simulation_(in),
         server_loop_(server_host.loop_options()),
         other_loop_(other_host.loop_options()),
@@ -41,7 +41,7 @@ class Attack {
       server_.add(test::aaaa_record(name_of(i), "2001:db8::" + std::to_string(i + 1)));
     }
     const bool has_cookies = in.chance(0.5);
-    server_.set_change([this, has_cookies](const DnsMessage& question, DnsMessage& response,
+    server_.set_change([this, has_cookies](const dns::Message& question, dns::Message& response,
                                            bool is_tcp) {
       // As many as if the network lost a fifth of the datagrams in each direction. It must not lose
       // queries, because the forger has to know the ids of all of them: an id that is guessed right
@@ -56,33 +56,33 @@ class Attack {
       return true;
     });
     server_.set_spoofer(
-        [this](const DnsMessage& question, const Endpoint& from) { forge(question, from); });
+        [this](const dns::Message& question, const Endpoint& from) { forge(question, from); });
   }
 
  private:
   /// Sends what a spoofer may send that sees nothing, or everything but the id, or that cannot use
   /// the server's address.
-  void forge(const DnsMessage& question, const Endpoint& client) {
+  void forge(const dns::Message& question, const Endpoint& client) {
     std::set<std::uint16_t>& used =
         ids_[question.questions[0].name.to_string() + to_string(question.questions[0].type)];
     used.insert(question.id);
-    DnsMessage forged = DnsMessage::response_to(question);
+    dns::Message forged = dns::Message::response_to(question);
     forged.answers.push_back(
         test::a_record(question.questions[0].name.to_string(), forged_v4, 86400));
-    const auto text = [](const DnsMessage& message) { return message.write().value(); };
+    const auto text = [](const dns::Message& message) { return message.write().value(); };
     for (int i = 0; i < 8; ++i) {
-      DnsMessage guessed = forged;
+      dns::Message guessed = forged;
       do guessed.id = static_cast<std::uint16_t>(simulation_.random(65536));
       while (used.contains(guessed.id));
       server_.send(text(guessed), client);
       server_.send(text(guessed),
                    client.with_port(static_cast<std::uint16_t>(1024 + simulation_.random(64000))));
     }
-    DnsMessage other = forged;
+    dns::Message other = forged;
     other.questions[0].name = test::dns_name("other.example.org");
     server_.send(text(other), client);
     other = forged;
-    other.questions[0].type = DnsType::mx;
+    other.questions[0].type = dns::Type::mx;
     server_.send(text(other), client);
     other.questions.clear();
     server_.send(text(other), client);
@@ -95,7 +95,7 @@ class Attack {
     static_cast<void>(other_.try_send_to(std::as_bytes(std::span(all)), client));
   }
 
-  Simulation& simulation_;
+  sim::Simulation& simulation_;
   EventLoop server_loop_;
   EventLoop other_loop_;
   test::NameServer server_;
@@ -103,14 +103,14 @@ class Attack {
   std::map<std::string, std::set<std::uint16_t>> ids_;  ///< By question.
 };
 
-void scenario(Simulation& simulation) {
-  SimulatedHost& client = simulation.add_host("client");
-  SimulatedHost& server = simulation.add_host("server");
-  SimulatedHost& other = simulation.add_host("other");
+void scenario(sim::Simulation& simulation) {
+  sim::Host& client = simulation.add_host("client");
+  sim::Host& server = simulation.add_host("server");
+  sim::Host& other = simulation.add_host("other");
   test::write_file(client, "/etc/resolv.conf", "nameserver " + server.ip() + "\n");
   Attack attack(simulation, server, other);
   EventLoop loop(client.loop_options());
-  DnsResolver resolver(loop);
+  dns::Resolver resolver(loop);
   TaskScope scope(loop);
   int ended = 0;
   int found_any = 0;
@@ -127,12 +127,12 @@ void scenario(Simulation& simulation) {
       const std::string v6 = "2001:db8::" + std::to_string(i % names + 1);
       if (found) {
         ++found_any;
-        for (const Endpoint& each : *found) {
+        for (const Endpoint& endpoint : *found) {
           // An IPv6 address in hexadecimal.
-          if (each.family() == AF_INET && each.address() != v4)
-            simulation.fail("forged: " + each.address());
-          if (each.family() == AF_INET6 && !each.address().starts_with("2001:db8::"))
-            simulation.fail("forged: " + each.address());
+          if (endpoint.family() == AF_INET && endpoint.address() != v4)
+            simulation.fail("forged: " + endpoint.address());
+          if (endpoint.family() == AF_INET6 && !endpoint.address().starts_with("2001:db8::"))
+            simulation.fail("forged: " + endpoint.address());
         }
       }
       if (++ended == lookups) simulation.stop();
@@ -145,8 +145,8 @@ void scenario(Simulation& simulation) {
   if (resolver.stats().rejected == 0) simulation.fail("no forged answer arrived");
 }
 
-SimulationOptions bad_network(std::uint64_t seed) {
-  SimulationOptions options;
+sim::Options bad_network(std::uint64_t seed) {
+  sim::Options options;
   options.datagram_duplication = 0.2;
   options.datagram_reordering = 0.2;
   options.would_block = seed % 2 == 0 ? 0.05 : 0;
@@ -156,8 +156,8 @@ SimulationOptions bad_network(std::uint64_t seed) {
 }
 
 TEST(ForgedAnswers, are_never_accepted) {
-  const Seeds seeds{.first = 1, .count = std::max<std::uint64_t>(test::scaled(1000), 50)};
-  const auto failure = simulate(seeds, scenario, bad_network);
+  const sim::Seeds seeds{.first = 1, .count = std::max<std::uint64_t>(test::scaled(1000), 50)};
+  const auto failure = sim::simulate(seeds, scenario, bad_network);
   ASSERT_FALSE(failure) << failure->report();
 }
 

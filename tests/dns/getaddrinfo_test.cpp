@@ -31,7 +31,7 @@ namespace tambour::getaddrinfo_test {
 namespace {
 
 struct Files {
-  const char* what;
+  const char* description;
   std::string hosts;
   std::string resolv_conf;
   std::string nsswitch;
@@ -113,7 +113,7 @@ void serve(int ready) {
   test::NameServer names_server(loop, Endpoint::loopback_v4(53));
   using test::a_record;
   using test::aaaa_record;
-  for (const DnsRecord& each :
+  for (const dns::Record& record :
        {a_record("www.example.org", {10, 8, 0, 1}), aaaa_record("www.example.org", "2001:db8:8::1"),
         a_record("www.example.net", {10, 8, 0, 2}), a_record("v4.example.org", {10, 8, 0, 3}),
         aaaa_record("v6.example.org", "2001:db8:8::4"), a_record("a.b.example.org", {10, 8, 0, 5}),
@@ -123,13 +123,14 @@ void serve(int ready) {
         a_record("sort.test", {127, 0, 0, 1}), aaaa_record("sort.test", "::1"),
         aaaa_record("sort.test", "2001:db8:8::1"), aaaa_record("sort.test", "2002::1"),
         aaaa_record("sort.test", "3000::1")})
-    names_server.add(each);
+    names_server.add(record);
   names_server.add(test::cname_record("alias.example.org", "www.example.org"));
-  names_server.add(
-      {.name = test::dns_name("text.example.org"), .type = DnsType::txt, .data = DnsTxt{{"text"}}});
-  names_server.set_change([](const DnsMessage& question, DnsMessage& response, bool) {
+  names_server.add({.name = test::dns_name("text.example.org"),
+                    .type = dns::Type::txt,
+                    .data = dns::Txt{{"text"}}});
+  names_server.set_change([](const dns::Message& question, dns::Message& response, bool) {
     if (!question.questions[0].name.is_within(test::dns_name("fail.example"))) return true;
-    response.rcode = DnsRcode::server_failure;
+    response.rcode = dns::Rcode::server_failure;
     return true;
   });
   ::close(ready);
@@ -164,8 +165,8 @@ std::string with_getaddrinfo(const char* name, int family) {
   addrinfo* first = nullptr;
   if (const int error = ::getaddrinfo(name, nullptr, &hints, &first)) return ::gai_strerror(error);
   std::string text;
-  for (const addrinfo* each = first; each != nullptr; each = each->ai_next)
-    text += Endpoint::from(each->ai_addr, each->ai_addrlen)->address() + ' ';
+  for (const addrinfo* entry = first; entry != nullptr; entry = entry->ai_next)
+    text += Endpoint::from(entry->ai_addr, entry->ai_addrlen)->address() + ' ';
   ::freeaddrinfo(first);
   return text;
 }
@@ -176,12 +177,14 @@ std::string with_resolver(const char* name, int family) {
                                : family == AF_INET6 ? AddressFamily::v6
                                                     : AddressFamily::any;
   std::string text;
-  spawn(loop, [](EventLoop& on, std::string host, AddressFamily of, std::string& into) -> Task<> {
-    const auto found = co_await DnsResolver::of(on).resolve(host, 0, of);
-    if (!found) into = found.error().message();
-    if (!found) co_return;
-    for (const Endpoint& each : *found) into += each.address() + ' ';
-  }(loop, name, wanted, text));
+  spawn(loop,
+        [](EventLoop& place, std::string host, AddressFamily address_family,
+           std::string& into) -> Task<> {
+          const auto found = co_await dns::Resolver::of(place).resolve(host, 0, address_family);
+          if (!found) into = found.error().message();
+          if (!found) co_return;
+          for (const Endpoint& endpoint : *found) into += endpoint.address() + ' ';
+        }(loop, name, wanted, text));
   loop.run();
   return text;
 }
@@ -275,8 +278,8 @@ TEST(GetAddrInfo, agrees_with_the_resolver) {
           const char* const reason = listed(ours, theirs);
           ++differences[reason != nullptr ? reason : ""];
           if (reason != nullptr) continue;
-          ADD_FAILURE() << files.what << ", " << name << ", family " << family << ": " << ours
-                        << "instead of " << theirs;
+          ADD_FAILURE() << files.description << ", " << name << ", family " << family << ": "
+                        << ours << "instead of " << theirs;
         }
       }
     }

@@ -80,8 +80,8 @@ class DnsMemory : public test::OnEveryBackend {
  protected:
   TcpStream connect(const Endpoint& server) {
     std::optional<TcpStream> stream;
-    run([](Endpoint at, std::optional<TcpStream>& made) -> Task<> {
-      made = or_throw(co_await TcpStream::connect(at));
+    run([](Endpoint at, std::optional<TcpStream>& created) -> Task<> {
+      created = or_throw(co_await TcpStream::connect(at));
     }(server, stream));
     return std::move(*stream);
   }
@@ -112,8 +112,8 @@ TEST_P(DnsMemory, of_queries_whose_handlers_run) {
   for (const auto& [count, addition] : additions) {
     TaskEvent end(loop());
     std::size_t running = 0;
-    const DnsServer server = or_throw(DnsServer::listen(
-        loop(), Endpoint::loopback_v4(0), [&](const DnsRequest&, DnsMessage&) -> Task<> {
+    const dns::Server server = or_throw(dns::Server::listen(
+        loop(), Endpoint::loopback_v4(0), [&](const dns::Request&, dns::Message&) -> Task<> {
           ++running;
           static_cast<void>(co_await end.wait());
         }));
@@ -134,8 +134,8 @@ TEST_P(DnsMemory, of_queries_whose_handlers_run) {
 }
 
 TEST_P(DnsMemory, of_queries_in_pieces) {
-  const DnsServer server = or_throw(
-      DnsServer::listen(loop(), Endpoint::loopback_v4(0), [](const DnsRequest&, DnsMessage&) {}));
+  const dns::Server server = or_throw(dns::Server::listen(
+      loop(), Endpoint::loopback_v4(0), [](const dns::Request&, dns::Message&) {}));
   for (const std::size_t size : {1U, 2U, 100U, 1000U}) {
     TcpStream peer = connect(server.endpoint());
     run_iterations();
@@ -149,14 +149,14 @@ TEST_P(DnsMemory, of_queries_in_pieces) {
 
 TEST_P(DnsMemory, of_responses_that_are_not_read) {
   for (const std::size_t size : {1U, 2U, 100U, 255U}) {
-    const DnsServer server = or_throw(DnsServer::listen(
+    const dns::Server server = or_throw(dns::Server::listen(
         loop(), Endpoint::loopback_v4(0),
-        [&](const DnsRequest& request, DnsMessage& response) -> Task<> {
+        [&](const dns::Request& request, dns::Message& response) -> Task<> {
           for (int i = 0; i < 10; ++i)
             response.answers.push_back({.name = request.question().name,
-                                        .type = DnsType::txt,
+                                        .type = dns::Type::txt,
                                         .ttl = 60,
-                                        .data = DnsTxt{{std::string(size, 'x')}}});
+                                        .data = dns::Txt{{std::string(size, 'x')}}});
           co_return;
         }));
     TcpStream peer = connect(server.endpoint());
@@ -216,14 +216,15 @@ TEST_P(DnsMemory, of_the_cache) {
   for (const std::size_t count : {1U, 10U, 1000U, 5000U}) {
     const ManyRecords server(loop(), count);
     const std::size_t before = live_bytes;
-    DnsResolver resolver(loop(), {.servers = {server.endpoint()}, .cache_bytes_max = cache_bytes});
+    dns::Resolver resolver(loop(),
+                           {.servers = {server.endpoint()}, .cache_bytes_max = cache_bytes});
     std::size_t answered = 0;
     std::size_t used_max = 0;
     const std::size_t queries = count > 100 ? 20 : 800;
     run([&]() -> Task<> {
       for (std::size_t i = 0; i < queries; ++i) {
         const std::string name = "n" + std::to_string(i) + ".test";
-        const auto response = co_await resolver.query(name, DnsType(99));
+        const auto response = co_await resolver.query(name, dns::Type(99));
         if (response && response->answers.size() == count) ++answered;
         used_max = std::max(used_max, live_bytes - before);
       }
@@ -239,12 +240,12 @@ TEST_P(DnsMemory, of_lookups_that_wait) {
   const UdpSocket silent = or_throw(UdpSocket::bind(loop(), Endpoint::loopback_v4(0)));
   const Endpoint at = or_throw(silent.local_endpoint());
   const std::size_t before = live_bytes;
-  DnsResolver resolver(loop(), {.servers = {at}, .queries_max = 100});
+  dns::Resolver resolver(loop(), {.servers = {at}, .queries_max = 100});
   constexpr std::size_t count = 2000;
   TaskScope scope(loop());
   for (std::size_t i = 0; i < count; ++i) {
-    scope.spawn([](DnsResolver& asked, std::size_t number) -> Task<> {
-      static_cast<void>(co_await asked.query("n" + std::to_string(number) + ".test", DnsType::a));
+    scope.spawn([](dns::Resolver& asked, std::size_t number) -> Task<> {
+      static_cast<void>(co_await asked.query("n" + std::to_string(number) + ".test", dns::Type::a));
     }(resolver, i));
   }
   run_iterations();

@@ -18,57 +18,58 @@
 
 namespace tambour::test {
 
-inline DnsName dns_name(std::string_view text) { return DnsName::parse(text).value(); }
+inline dns::Name dns_name(std::string_view text) { return dns::Name::parse(text).value(); }
 
-inline Endpoint endpoint_of(SimulatedHost& host, std::uint16_t port = 53) {
+inline Endpoint endpoint_of(sim::Host& host, std::uint16_t port = 53) {
   const sockaddr_in at = host.endpoint(port);
   return Endpoint::from(reinterpret_cast<const sockaddr*>(&at), sizeof(at)).value();
 }
 
 /// Writes a file of a simulated host, or replaces it.
-inline void write_file(SimulatedHost& host, const char* path, const std::string& text) {
+inline void write_file(sim::Host& host, const char* path, const std::string& text) {
   const int fd = host.open(path, O_CREAT | O_TRUNC | O_WRONLY, 0644);
   static_cast<void>(host.pwrite(fd, text.data(), text.size(), 0));
   host.close(fd);
 }
 
-inline DnsRecord a_record(std::string_view name, std::array<std::uint8_t, 4> address,
-                          std::uint32_t ttl = 60) {
-  return {.name = dns_name(name), .type = DnsType::a, .ttl = ttl, .data = DnsA{address}};
+inline dns::Record a_record(std::string_view name, std::array<std::uint8_t, 4> address,
+                            std::uint32_t ttl = 60) {
+  return {.name = dns_name(name), .type = dns::Type::a, .ttl = ttl, .data = dns::A{address}};
 }
-inline DnsRecord aaaa_record(std::string_view name, std::string_view address,
-                             std::uint32_t ttl = 60) {
+inline dns::Record aaaa_record(std::string_view name, std::string_view address,
+                               std::uint32_t ttl = 60) {
   const Endpoint v6 = Endpoint::parse(address, 0).value();
-  DnsAaaa data;
+  dns::Aaaa data;
   const auto& in = *reinterpret_cast<const sockaddr_in6*>(v6.data());
   std::memcpy(data.address.data(), &in.sin6_addr, 16);
-  return {.name = dns_name(name), .type = DnsType::aaaa, .ttl = ttl, .data = data};
+  return {.name = dns_name(name), .type = dns::Type::aaaa, .ttl = ttl, .data = data};
 }
-inline DnsRecord cname_record(std::string_view name, std::string_view target,
-                              std::uint32_t ttl = 60) {
+inline dns::Record cname_record(std::string_view name, std::string_view target,
+                                std::uint32_t ttl = 60) {
   return {.name = dns_name(name),
-          .type = DnsType::cname,
+          .type = dns::Type::cname,
           .ttl = ttl,
-          .data = DnsCname{dns_name(target)}};
+          .data = dns::Cname{dns_name(target)}};
 }
 
 /// Answers from a list of records; names without records do not exist.
 class NameServer {
  public:
   /// Changes a response before it is sent. Returns false to drop it.
-  using Change = std::function<bool(const DnsMessage& question, DnsMessage& response, bool is_tcp)>;
+  using Change =
+      std::function<bool(const dns::Message& question, dns::Message& response, bool is_tcp)>;
 
   /// `how`: of the TCP server, which listens at `tcp_at`.
   NameServer(EventLoop& loop, const Endpoint& at) : NameServer(loop, at, at, {}) {}
-  NameServer(EventLoop& loop, const Endpoint& at, const Endpoint& tcp_at, ListenOptions how)
-      : loop_(loop), at_(at), tcp_at_(tcp_at), how_(std::move(how)) {
+  NameServer(EventLoop& loop, const Endpoint& at, const Endpoint& tcp_at, ListenOptions options)
+      : loop_(loop), at_(at), tcp_at_(tcp_at), how_(std::move(options)) {
     start();
   }
 
   void start() {
     udp_ = UdpSocket::bind(loop_, at_).value();
     static_cast<void>(udp_.serve({.on_datagrams = [this](UdpSocket& socket, DatagramBatch& batch) {
-      for (const Datagram each : batch) answer_datagram(socket, each);
+      for (const Datagram datagram : batch) answer_datagram(socket, datagram);
       batch.clear();
     }}));
     tcp_.emplace(TcpServer::listen(loop_, tcp_at_, how_).value());
@@ -79,7 +80,7 @@ class NameServer {
     tcp_.reset();
   }
 
-  void add(DnsRecord record) { records_.push_back(std::move(record)); }
+  void add(dns::Record record) { records_.push_back(std::move(record)); }
   void clear() { records_.clear(); }
   void set_change(Change change) { change_ = std::move(change); }
   /// Changes the bytes of each response.
@@ -87,7 +88,8 @@ class NameServer {
     byte_change_ = std::move(change);
   }
   /// Invoked before each datagram is answered.
-  void set_spoofer(std::function<void(const DnsMessage& question, const Endpoint& from)> spoofer) {
+  void set_spoofer(
+      std::function<void(const dns::Message& question, const Endpoint& from)> spoofer) {
     spoofer_ = std::move(spoofer);
   }
   /// Sends a datagram from the server's port.
@@ -100,50 +102,51 @@ class NameServer {
   std::uint64_t udp_questions = 0;
   std::uint64_t tcp_questions = 0;
   std::uint64_t tcp_connections = 0;
-  std::vector<DnsMessage> questions;
+  std::vector<dns::Message> questions;
 
   /// The response as it would be sent without limits.
-  [[nodiscard]] DnsMessage response_to(const DnsMessage& question) const {
-    DnsMessage response = DnsMessage::response_to(question);
+  [[nodiscard]] dns::Message response_to(const dns::Message& question) const {
+    dns::Message response = dns::Message::response_to(question);
     response.recursion_available = true;
-    DnsName name = question.questions[0].name;
+    dns::Name name = question.questions[0].name;
     bool exists = false;
     for (int i = 0; i < 10; ++i) {
-      std::optional<DnsName> alias;
-      for (const DnsRecord& each : records_) {
-        if (each.name != name) continue;
+      std::optional<dns::Name> alias;
+      for (const dns::Record& record : records_) {
+        if (record.name != name) continue;
         exists = true;
-        if (each.type == question.questions[0].type) response.answers.push_back(each);
-        if (each.type != DnsType::cname || question.questions[0].type == DnsType::cname) continue;
-        response.answers.push_back(each);
-        alias = each.as<DnsCname>()->target;
+        if (record.type == question.questions[0].type) response.answers.push_back(record);
+        if (record.type != dns::Type::cname || question.questions[0].type == dns::Type::cname)
+          continue;
+        response.answers.push_back(record);
+        alias = record.as<dns::Cname>()->target;
       }
       if (!alias) break;
       name = *alias;
     }
-    if (!exists) response.rcode = DnsRcode::no_such_name;
+    if (!exists) response.rcode = dns::Rcode::no_such_name;
     const bool is_negative =
-        response.answers.empty() || response.answers.back().type == DnsType::cname;
+        response.answers.empty() || response.answers.back().type == dns::Type::cname;
     if (is_negative && negative_ttl_) {
-      DnsSoa soa;
+      dns::Soa soa;
       soa.minimum = *negative_ttl_;
       response.authorities.push_back(
-          {.name = DnsName(), .type = DnsType::soa, .ttl = 86400, .data = soa});
+          {.name = dns::Name(), .type = dns::Type::soa, .ttl = 86400, .data = soa});
     }
     return response;
   }
 
  private:
   std::optional<std::string> answer(std::span<const std::byte> packet, bool is_tcp) {
-    const auto question = DnsMessage::parse(packet);
+    const auto question = dns::Message::parse(packet);
     if (!question || question->questions.size() != 1) return std::nullopt;
     ++(is_tcp ? tcp_questions : udp_questions);
     questions.push_back(*question);
-    DnsMessage response = response_to(*question);
+    dns::Message response = response_to(*question);
     if (change_ && !change_(*question, response, is_tcp)) return std::nullopt;
-    const std::size_t limit = is_tcp           ? DnsMessage::bytes_max
+    const std::size_t limit = is_tcp           ? dns::Message::bytes_max
                               : question->edns ? question->edns->udp_bytes
-                                               : DnsMessage::udp_bytes_plain;
+                                               : dns::Message::udp_bytes_plain;
     auto bytes = response.write(limit);
     if (bytes && byte_change_) byte_change_(*bytes);
     return bytes ? std::optional(*bytes) : std::nullopt;
@@ -151,7 +154,7 @@ class NameServer {
 
   void answer_datagram(UdpSocket& socket, const Datagram& datagram) {
     if (spoofer_) {
-      if (const auto question = DnsMessage::parse(datagram.bytes()))
+      if (const auto question = dns::Message::parse(datagram.bytes()))
         spoofer_(*question, datagram.peer());
     }
     const auto bytes = answer(datagram.bytes(), false);
@@ -192,10 +195,10 @@ class NameServer {
   ListenOptions how_;
   UdpSocket udp_;
   std::optional<TcpServer> tcp_;
-  std::vector<DnsRecord> records_;
+  std::vector<dns::Record> records_;
   Change change_;
   std::function<void(std::string&)> byte_change_;
-  std::function<void(const DnsMessage&, const Endpoint&)> spoofer_;
+  std::function<void(const dns::Message&, const Endpoint&)> spoofer_;
   std::optional<std::uint32_t> negative_ttl_ = 30;
 };
 

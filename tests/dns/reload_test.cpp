@@ -44,19 +44,19 @@ class Reloading : public testing::Test {
   [[nodiscard]] std::string path(const std::string& file) const {
     return folder.path() + '/' + file;
   }
-  DnsResolver& the_resolver() {
+  dns::Resolver& the_resolver() {
     if (!resolver) {
-      resolver.emplace(loop, DnsResolverOptions{.resolv_conf = path("resolv.conf"),
-                                                .hosts = path("hosts"),
-                                                .nsswitch_conf = path("nsswitch.conf"),
-                                                .reload_interval = 0ms,
-                                                .environment = false});
+      resolver.emplace(loop, dns::ResolverOptions{.resolv_conf = path("resolv.conf"),
+                                                  .hosts = path("hosts"),
+                                                  .nsswitch_conf = path("nsswitch.conf"),
+                                                  .reload_interval = 0ms,
+                                                  .environment = false});
     }
     return *resolver;
   }
   std::string text_of(const std::string& name) {
     std::string text;
-    spawn(loop, [](DnsResolver& from, std::string host, std::string& into) -> Task<> {
+    spawn(loop, [](dns::Resolver& from, std::string host, std::string& into) -> Task<> {
       const auto found = co_await from.resolve(host, 0, AddressFamily::v4);
       into = found ? found->front().address() : found.error().message();
     }(the_resolver(), name, text));
@@ -66,7 +66,7 @@ class Reloading : public testing::Test {
 
   test::TemporaryFolder folder;
   EventLoop loop;
-  std::optional<DnsResolver> resolver;
+  std::optional<dns::Resolver> resolver;
 };
 
 TEST_F(Reloading, uses_files_that_are_written_replaced_removed_and_linked) {
@@ -134,12 +134,13 @@ TEST_F(Reloading, reads_new_servers) {
   EXPECT_EQ(the_resolver().servers()[0].to_string(), "127.0.0.1:53");
 }
 
-Result<DnsMessage> ask(EventLoop& loop, DnsResolver& resolver) {
-  std::optional<Result<DnsMessage>> result;
+Result<dns::Message> ask(EventLoop& loop, dns::Resolver& resolver) {
+  std::optional<Result<dns::Message>> result;
   spawn(loop,
-        [](DnsResolver& from, EventLoop& on, std::optional<Result<DnsMessage>>& into) -> Task<> {
-          into = co_await from.query("www.example.org", DnsType::a);
-          on.stop();
+        [](dns::Resolver& from, EventLoop& place,
+           std::optional<Result<dns::Message>>& into) -> Task<> {
+          into = co_await from.query("www.example.org", dns::Type::a);
+          place.stop();
         }(resolver, loop, result));
   loop.run();
   return std::move(result).value();
@@ -211,10 +212,10 @@ TEST(Forking, leaves_both_processes_with_a_resolver) {
   const ServerProcess server;
   for (const bool over_tcp : {false, true}) {
     EventLoop loop;
-    DnsResolverOptions options{
+    dns::ResolverOptions options{
         .resolv_conf = "", .servers = {server.endpoint()}, .cache_bytes_max = 0};
     if (over_tcp) options.settings = {"use-vc"};
-    DnsResolver resolver(loop, options);
+    dns::Resolver resolver(loop, options);
     ASSERT_TRUE(ask(loop, resolver));
     const int status = test::in_child([&] {
       if (!loop.after_fork()) return 1;
@@ -228,17 +229,17 @@ TEST(Forking, leaves_both_processes_with_a_resolver) {
 TEST(Forking, keeps_the_queries_that_wait_until_others_end) {
   const ServerProcess server;
   EventLoop loop;
-  DnsResolver resolver(
+  dns::Resolver resolver(
       loop,
       {.resolv_conf = "", .servers = {server.endpoint()}, .cache_bytes_max = 0, .queries_max = 1});
   std::vector<Error> errors;
-  for (const DnsType type : {DnsType::a, DnsType::aaaa, DnsType::mx}) {
-    spawn(loop, [](DnsResolver& from, DnsType asked, std::vector<Error>& into) -> Task<> {
+  for (const dns::Type type : {dns::Type::a, dns::Type::aaaa, dns::Type::mx}) {
+    spawn(loop, [](dns::Resolver& from, dns::Type asked, std::vector<Error>& into) -> Task<> {
       const auto answer = co_await from.query("www.example.org", asked);
       into.push_back(answer ? Error() : answer.error());
     }(resolver, type, errors));
   }
-  const std::vector<Error> expected{Error(), DnsError::no_data, DnsError::no_data};
+  const std::vector<Error> expected{Error(), dns::ErrorCode::no_data, dns::ErrorCode::no_data};
   const int status = test::in_child([&] {
     if (!loop.after_fork()) return 1;
     loop.run();
@@ -250,21 +251,21 @@ TEST(Forking, keeps_the_queries_that_wait_until_others_end) {
 }
 
 /// A task that asks, and drops the answer.
-void start_query(EventLoop& loop, DnsResolver& resolver, const std::string& name) {
-  spawn(loop, [](DnsResolver& from, std::string asked) -> Task<> {
-    static_cast<void>(co_await from.query(asked, DnsType::a));
+void start_query(EventLoop& loop, dns::Resolver& resolver, const std::string& name) {
+  spawn(loop, [](dns::Resolver& from, std::string asked) -> Task<> {
+    static_cast<void>(co_await from.query(asked, dns::Type::a));
   }(resolver, name));
 }
 
 TEST(Forking, gives_both_processes_ids_of_their_own) {
   const UniqueFd server = silent_server();
   EventLoop loop;
-  DnsResolver resolver(loop, {.resolv_conf = "", .servers = {bound_endpoint(server)}});
+  dns::Resolver resolver(loop, {.resolv_conf = "", .servers = {bound_endpoint(server)}});
   const std::vector<std::string> names{"b.test", "c.test", "d.test", "e.test"};
   // The resolver has random numbers from now on.
   start_query(loop, resolver, "a.test");
   const auto ask_all = [&] {
-    for (const std::string& each : names) start_query(loop, resolver, each);
+    for (const std::string& text : names) start_query(loop, resolver, text);
     loop.run_ready();
     return 0;
   };
@@ -276,14 +277,14 @@ TEST(Forking, gives_both_processes_ids_of_their_own) {
     std::array<std::byte, 1500> bytes;
     const ssize_t got = ::recv(server.get(), bytes.data(), bytes.size(), 0);
     ASSERT_GT(got, 0);
-    const auto query = DnsMessage::parse(std::span(bytes).first(static_cast<std::size_t>(got)));
+    const auto query = dns::Message::parse(std::span(bytes).first(static_cast<std::size_t>(got)));
     ASSERT_TRUE(query);
     const std::string name = query->questions.at(0).name.to_string();
     if (name == "a.test.") continue;
     ids[name].push_back(query->id);
     ++received;
   }
-  const auto are_equal = [](const auto& each) { return each.second[0] == each.second[1]; };
+  const auto are_equal = [](const auto& entry) { return entry.second[0] == entry.second[1]; };
   EXPECT_FALSE(std::ranges::all_of(ids, are_equal));
 }
 
@@ -291,10 +292,10 @@ TEST(Forking, closes_the_sockets_that_order_addresses) {
   const test::TemporaryFolder folder;
   std::ofstream(folder.path() + "/hosts") << "10.0.0.1 name\n10.0.0.2 name\n";
   EventLoop loop;
-  DnsResolver resolver(loop, {.resolv_conf = "",
-                              .hosts = folder.path() + "/hosts",
-                              .nsswitch_conf = "",
-                              .environment = false});
+  dns::Resolver resolver(loop, {.resolv_conf = "",
+                                .hosts = folder.path() + "/hosts",
+                                .nsswitch_conf = "",
+                                .environment = false});
   const auto closed_in_child = [&] {
     return test::in_child([&] {
       const std::size_t before = test::open_descriptors();
@@ -306,7 +307,7 @@ TEST(Forking, closes_the_sockets_that_order_addresses) {
   loop.run();
   const int closed = closed_in_child();
   std::size_t found = 0;
-  spawn(loop, [](DnsResolver& from, std::size_t& into) -> Task<> {
+  spawn(loop, [](dns::Resolver& from, std::size_t& into) -> Task<> {
     into = (co_await from.resolve("name", 80)).value().size();
   }(resolver, found));
   loop.run();

@@ -17,8 +17,8 @@
 
 namespace tambour::test {
 
-inline SimulationOptions without_trace() {
-  SimulationOptions options;
+inline sim::Options without_trace() {
+  sim::Options options;
   options.trace = false;
   return options;
 }
@@ -50,7 +50,7 @@ class ResolverTest : public testing::Test {
   }
 
   void both(const std::function<void(NameServer&)>& change) {
-    for (auto& each : servers) change(*each);
+    for (auto& server : servers) change(*server);
   }
 
   /// Writes resolv.conf with both servers and these lines.
@@ -58,17 +58,17 @@ class ResolverTest : public testing::Test {
     write_file(client, "/etc/resolv.conf",
                "nameserver " + hosts[0]->ip() + "\nnameserver " + hosts[1]->ip() + "\n" + lines);
   }
-  DnsResolver& make(DnsResolverOptions options = {}) {
-    resolver = std::make_unique<DnsResolver>(*loop, std::move(options));
+  dns::Resolver& make(dns::ResolverOptions options = {}) {
+    resolver = std::make_unique<dns::Resolver>(*loop, std::move(options));
     return *resolver;
   }
-  DnsResolver& the_resolver() { return resolver != nullptr ? *resolver : make(); }
+  dns::Resolver& the_resolver() { return resolver != nullptr ? *resolver : make(); }
 
   /// Runs the simulation until the task has ended, and returns its result.
   template <class T>
   T run(Task<T> task) {
     std::optional<T> result;
-    spawn(*loop, [](Task<T> inner, std::optional<T>& into, Simulation& in) -> Task<> {
+    spawn(*loop, [](Task<T> inner, std::optional<T>& into, sim::Simulation& in) -> Task<> {
       into.emplace(co_await std::move(inner));
       in.stop();
     }(std::move(task), result, simulation));
@@ -83,12 +83,12 @@ class ResolverTest : public testing::Test {
     const Found found = resolve(host, family);
     if (!found) return found.error().message();
     std::string text;
-    for (const Endpoint& each : *found) text += (text.empty() ? "" : " ") + each.address();
+    for (const Endpoint& endpoint : *found) text += (text.empty() ? "" : " ") + endpoint.address();
     return text;
   }
   std::uint64_t questions() const {
     std::uint64_t sum = 0;
-    for (const auto& each : servers) sum += each->udp_questions + each->tcp_questions;
+    for (const auto& server : servers) sum += server->udp_questions + server->tcp_questions;
     return sum;
   }
   void pass(Duration time) { run(sleep(time)); }
@@ -97,13 +97,13 @@ class ResolverTest : public testing::Test {
     co_return 0;
   }
 
-  Simulation simulation;
-  SimulatedHost& client;
+  sim::Simulation simulation;
+  sim::Host& client;
   std::unique_ptr<EventLoop> loop;
-  std::vector<SimulatedHost*> hosts;
+  std::vector<sim::Host*> hosts;
   std::vector<std::unique_ptr<EventLoop>> loops;
   std::vector<std::unique_ptr<NameServer>> servers;
-  std::unique_ptr<DnsResolver> resolver;
+  std::unique_ptr<dns::Resolver> resolver;
 };
 
 }  // namespace tambour::test

@@ -63,13 +63,13 @@ TEST_F(DnsResolving, rejects_invalid_names) {
   EXPECT_EQ(resolve("b\xc3\xbc"
                     "cher.example")
                 .error(),
-            DnsError::non_ascii_name);
+            dns::ErrorCode::non_ascii_name);
   EXPECT_LE(questions(), 2U);
 }
 
 TEST_F(DnsResolving, distinguishes_names_that_do_not_exist_from_names_without_addresses) {
   both([](test::NameServer& server) {
-    server.add({.name = dns_name("mail.example.org"), .type = DnsType::mx, .data = DnsMx{}});
+    server.add({.name = dns_name("mail.example.org"), .type = dns::Type::mx, .data = dns::Mx{}});
   });
   EXPECT_EQ(resolve("nothing.example.org").error(), resolver_error(EAI_NONAME));
   EXPECT_EQ(resolve("mail.example.org").error(), resolver_error(EAI_NODATA));
@@ -78,7 +78,7 @@ TEST_F(DnsResolving, distinguishes_names_that_do_not_exist_from_names_without_ad
 TEST_F(DnsResolving, follows_cnames_and_ignores_other_records) {
   servers[0]->add(cname_record("alias.example.org", "other.example.net"));
   servers[0]->add(cname_record("other.example.net", "www.example.org"));
-  servers[0]->set_change([](const DnsMessage&, DnsMessage& response, bool) {
+  servers[0]->set_change([](const dns::Message&, dns::Message& response, bool) {
     // In the wrong order, and with an address that nobody asked for.
     std::ranges::reverse(response.answers);
     response.answers.push_back(a_record("evil.example", {6, 6, 6, 6}));
@@ -97,7 +97,7 @@ TEST_F(DnsResolving, ends_a_loop_of_cnames) {
 }
 
 TEST_F(DnsResolving, shares_one_query_between_equal_lookups) {
-  DnsResolver& shared = the_resolver();
+  dns::Resolver& shared = the_resolver();
   constexpr int count = 10'000;
   int ended = 0;
   TaskScope scope(*loop);
@@ -116,14 +116,14 @@ TEST_F(DnsResolving, shares_one_query_between_equal_lookups) {
 }
 
 TEST_F(DnsResolving, limits_waiting_lookups) {
-  DnsResolver& limited = make({.lookups_max = 10});
+  dns::Resolver& limited = make({.lookups_max = 10});
   int refused = 0;
   TaskScope scope(*loop);
   for (int i = 0; i < 20; ++i) {
     scope.spawn([&, i]() -> Task<> {
       const auto found =
           co_await limited.resolve("n" + std::to_string(i) + ".example.org", 80, AddressFamily::v4);
-      if (found.error() == DnsError::too_many_lookups) ++refused;
+      if (found.error() == dns::ErrorCode::too_many_lookups) ++refused;
     });
   }
   EXPECT_EQ(refused, 10);
@@ -133,7 +133,7 @@ TEST_F(DnsResolving, limits_waiting_lookups) {
 
 TEST_F(DnsResolving, limits_the_queries_in_flight) {
   for (const std::size_t limit : {3, 0}) {
-    DnsResolver& limited = make({.queries_max = limit});
+    dns::Resolver& limited = make({.queries_max = limit});
     TaskScope scope(*loop);
     int ended = 0;
     for (int i = 0; i < 100; ++i) {
@@ -189,7 +189,7 @@ TEST_F(DnsResolving, does_not_keep_answers_without_time_to_live) {
 }
 
 TEST_F(DnsResolving, limits_the_memory_of_the_cache) {
-  DnsResolver& small = make({.cache_bytes_max = 20'000});
+  dns::Resolver& small = make({.cache_bytes_max = 20'000});
   for (int i = 0; i < 200; ++i) {
     const std::string name = "n" + std::to_string(i) + ".example.org";
     servers[0]->add(a_record(name, {10, 0, 0, 1}));
@@ -208,8 +208,8 @@ TEST_F(DnsResolving, limits_the_memory_of_the_cache) {
 
 TEST_F(DnsResolving, caches_failures_for_one_second) {
   both([](test::NameServer& server) {
-    server.set_change([](const DnsMessage&, DnsMessage& response, bool) {
-      response.rcode = DnsRcode::server_failure;
+    server.set_change([](const dns::Message&, dns::Message& response, bool) {
+      response.rcode = dns::Rcode::server_failure;
       response.answers.clear();
       return true;
     });
@@ -224,8 +224,8 @@ TEST_F(DnsResolving, caches_failures_for_one_second) {
 }
 
 TEST_F(DnsResolving, tries_the_next_server_after_servfail_or_refused) {
-  for (const DnsRcode code : {DnsRcode::server_failure, DnsRcode::refused, DnsRcode(9)}) {
-    servers[0]->set_change([code](const DnsMessage&, DnsMessage& response, bool) {
+  for (const dns::Rcode code : {dns::Rcode::server_failure, dns::Rcode::refused, dns::Rcode(9)}) {
+    servers[0]->set_change([code](const dns::Message&, dns::Message& response, bool) {
       response.rcode = code;
       response.answers.clear();
       return true;
@@ -236,7 +236,7 @@ TEST_F(DnsResolving, tries_the_next_server_after_servfail_or_refused) {
 }
 
 TEST_F(DnsResolving, fails_over_from_a_dead_server) {
-  servers[0]->set_change([](const DnsMessage&, DnsMessage&, bool) { return false; });
+  servers[0]->set_change([](const dns::Message&, dns::Message&, bool) { return false; });
   const TimePoint begin = simulation.now();
   EXPECT_EQ(text_of("www.example.org"), "2001:db8::1 192.0.2.1");
   EXPECT_LT(simulation.now() - begin, 1s) << "the timeout of resolv.conf is 5 s";
@@ -254,7 +254,7 @@ TEST_F(DnsResolving, fails_over_from_a_dead_server) {
   EXPECT_LE(servers[0]->udp_questions, count * 5U / 100);
   EXPECT_GE(servers[0]->udp_questions, 1U) << "nothing would notice that it is back";
   servers[0]->set_change(nullptr);
-  servers[1]->set_change([](const DnsMessage&, DnsMessage&, bool) { return false; });
+  servers[1]->set_change([](const dns::Message&, dns::Message&, bool) { return false; });
   EXPECT_EQ(text_of("again.www.example.org"), "Name or service not known");
 }
 
@@ -268,7 +268,7 @@ TEST_F(DnsResolving, fails_over_from_a_server_that_does_not_listen) {
 TEST_F(DnsResolving, ends_within_the_time_of_the_configuration) {
   configure("options timeout:2 attempts:3\n");
   both([](test::NameServer& server) {
-    server.set_change([](const DnsMessage&, DnsMessage&, bool) { return false; });
+    server.set_change([](const dns::Message&, dns::Message&, bool) { return false; });
   });
   const TimePoint begin = simulation.now();
   EXPECT_EQ(resolve("www.example.org", AddressFamily::v4).error(), resolver_error(EAI_AGAIN));
@@ -284,10 +284,10 @@ TEST_F(DnsResolving, accepts_a_late_response_after_failover) {
   UdpSocket slow = UdpSocket::bind(*loops[0], test::endpoint_of(*hosts[0])).value();
   TaskScope scope(*loops[0]);
   static_cast<void>(slow.serve({.on_datagrams = [&](UdpSocket& socket, DatagramBatch& batch) {
-    for (const Datagram each : batch) {
-      const auto question = DnsMessage::parse(each.bytes()).value();
+    for (const Datagram datagram : batch) {
+      const auto question = dns::Message::parse(datagram.bytes()).value();
       std::string response = servers[0]->response_to(question).write().value();
-      scope.spawn([&socket, to = each.peer(), response, delay]() -> Task<> {
+      scope.spawn([&socket, to = datagram.peer(), response, delay]() -> Task<> {
         static_cast<void>(co_await sleep_for(delay));
         static_cast<void>(socket.try_send_to(std::as_bytes(std::span(response)), to));
       });
@@ -342,14 +342,14 @@ TEST_F(DnsResolving, uses_only_tcp_with_use_vc) {
 TEST_F(DnsResolving, does_not_repeat_queries_over_tcp) {
   configure("options use-vc\n");
   both([](test::NameServer& server) {
-    server.set_change([](const DnsMessage&, DnsMessage&, bool) { return false; });
+    server.set_change([](const dns::Message&, dns::Message&, bool) { return false; });
   });
   EXPECT_FALSE(resolve("www.example.org", AddressFamily::v4));
   // Each connection was silent for at least two seconds before the query was sent on another one.
-  for (const auto& each : servers) {
-    EXPECT_EQ(each->tcp_questions, each->tcp_connections);
-    EXPECT_GE(each->tcp_connections, 2U);
-    EXPECT_LE(each->tcp_connections, 4U);
+  for (const auto& entry : servers) {
+    EXPECT_EQ(entry->tcp_questions, entry->tcp_connections);
+    EXPECT_GE(entry->tcp_connections, 2U);
+    EXPECT_LE(entry->tcp_connections, 4U);
   }
 }
 
@@ -359,7 +359,7 @@ TEST_F(DnsResolving, leaves_a_connection_that_does_not_answer_any_more) {
   // A server that lost its memory, and whose packets do not say so.
   servers[1]->stop();
   servers[0]->set_change(
-      [this](const DnsMessage&, DnsMessage&, bool) { return servers[0]->tcp_connections > 1; });
+      [this](const dns::Message&, dns::Message&, bool) { return servers[0]->tcp_connections > 1; });
   const TimePoint begin = simulation.now();
   EXPECT_EQ(text_of("mail.www.example.org", AddressFamily::v4), "Name or service not known");
   EXPECT_LT(simulation.now() - begin, 4s);
@@ -383,13 +383,13 @@ TEST_F(DnsResolving, fails_over_from_a_dead_server_over_tcp) {
 }
 
 TEST_F(DnsResolving, waits_for_the_other_server_after_an_error) {
-  servers[0]->set_change([](const DnsMessage&, DnsMessage& response, bool) {
-    response.rcode = DnsRcode::server_failure;
+  servers[0]->set_change([](const dns::Message&, dns::Message& response, bool) {
+    response.rcode = dns::Rcode::server_failure;
     response.answers.clear();
     return true;
   });
   int lost = 1;
-  servers[1]->set_change([&](const DnsMessage&, DnsMessage&, bool) { return lost-- <= 0; });
+  servers[1]->set_change([&](const dns::Message&, dns::Message&, bool) { return lost-- <= 0; });
   EXPECT_EQ(text_of("www.example.org", AddressFamily::v4), "192.0.2.1");
 }
 
@@ -398,8 +398,8 @@ TEST_F(DnsResolving, searches_for_names_with_few_dots) {
   both([](test::NameServer& server) { server.add(a_record("a.b.c", {10, 0, 0, 9})); });
   EXPECT_EQ(text_of("www", AddressFamily::v4), "192.0.2.1");
   std::vector<std::string> asked;
-  for (const DnsMessage& each : servers[0]->questions)
-    asked.push_back(each.questions[0].name.to_string());
+  for (const dns::Message& question : servers[0]->questions)
+    asked.push_back(question.questions[0].name.to_string());
   EXPECT_EQ(asked, (std::vector<std::string>{"www.example.com.", "www.example.org."}));
   EXPECT_EQ(text_of("a.b.c", AddressFamily::v4), "10.0.0.9");
   EXPECT_EQ(servers[0]->questions.back().questions[0].name.to_string(), "a.b.c.");
@@ -440,7 +440,7 @@ TEST_F(DnsResolving, keeps_the_sources_of_its_start) {
   test::write_file(client, "/etc/hosts", "10.1.1.1 own.example.org other.example.org\n");
   test::write_file(client, "/etc/nsswitch.conf", "hosts: mdns4_minimal dns files\n");
   std::optional<Found> found;
-  spawn(*loop, [](DnsResolver& from, std::optional<Found>& into) -> Task<> {
+  spawn(*loop, [](dns::Resolver& from, std::optional<Found>& into) -> Task<> {
     into = co_await from.resolve("own.example.org", 80);
   }(make({.reload_interval = 0ns}), found));
   // Before the answer arrives, another lookup reads a shorter list.
@@ -466,12 +466,12 @@ TEST_F(DnsResolving, uses_changed_files_within_a_tenth_of_a_second) {
 }
 
 TEST_F(DnsResolving, finishes_queries_to_servers_that_were_replaced) {
-  const auto late = [this](const DnsMessage&, DnsMessage&, bool) {
+  const auto late = [this](const dns::Message&, dns::Message&, bool) {
     test::write_file(client, "/etc/resolv.conf", "nameserver " + hosts[1]->ip() + "\n");
     return true;
   };
   servers[0]->set_change(late);
-  DnsResolver& shared = the_resolver();
+  dns::Resolver& shared = the_resolver();
   TaskScope scope(*loop);
   int ended = 0;
   for (int i = 0; i < 20; ++i) {
@@ -488,9 +488,9 @@ TEST_F(DnsResolving, finishes_queries_to_servers_that_were_replaced) {
 
 TEST_F(DnsResolving, queries_without_edns_if_the_server_does_not_support_it) {
   both([](test::NameServer& server) {
-    server.set_change([](const DnsMessage& question, DnsMessage& response, bool) {
+    server.set_change([](const dns::Message& question, dns::Message& response, bool) {
       if (!question.edns) return true;
-      response.rcode = DnsRcode::format_error;
+      response.rcode = dns::Rcode::format_error;
       response.edns.reset();
       response.answers.clear();
       return true;
@@ -509,9 +509,9 @@ TEST_F(DnsResolving, queries_without_edns_if_the_server_does_not_support_it) {
 TEST_F(DnsResolving, queries_without_edns_although_the_query_was_repeated_with_it) {
   // Later than the retransmission timeout of 400 ms.
   simulation.options().delay_min = simulation.options().delay_max = 300ms;
-  servers[0]->set_change([](const DnsMessage& question, DnsMessage& response, bool) {
+  servers[0]->set_change([](const dns::Message& question, dns::Message& response, bool) {
     if (!question.edns) return true;
-    response.rcode = DnsRcode::format_error;
+    response.rcode = dns::Rcode::format_error;
     response.edns.reset();
     response.answers.clear();
     return true;
@@ -519,15 +519,15 @@ TEST_F(DnsResolving, queries_without_edns_although_the_query_was_repeated_with_i
   make({.servers = {test::endpoint_of(*hosts[0])}});
   EXPECT_EQ(text_of("www.example.org", AddressFamily::v4), "192.0.2.1");
   std::size_t with_edns = 0;
-  for (const DnsMessage& each : servers[0]->questions) with_edns += each.edns ? 1 : 0;
+  for (const dns::Message& message : servers[0]->questions) with_edns += message.edns ? 1 : 0;
   EXPECT_EQ(with_edns, 2U);
 }
 
 TEST_F(DnsResolving, keeps_edns_if_a_server_fails_without_it_too) {
   both([](test::NameServer& server) {
-    server.set_change([](const DnsMessage& question, DnsMessage& response, bool) {
+    server.set_change([](const dns::Message& question, dns::Message& response, bool) {
       if (question.questions[0].name != dns_name("bad.example.org")) return true;
-      response.rcode = DnsRcode::format_error;
+      response.rcode = dns::Rcode::format_error;
       response.edns.reset();
       return true;
     });
@@ -539,17 +539,17 @@ TEST_F(DnsResolving, keeps_edns_if_a_server_fails_without_it_too) {
 
 /// An attacker repeats what the server has sent.
 TEST_F(DnsResolving, ignores_copies_of_a_response) {
-  for (const DnsRcode code : {DnsRcode::no_error, DnsRcode::bad_cookie}) {
+  for (const dns::Rcode code : {dns::Rcode::no_error, dns::Rcode::bad_cookie}) {
     make({.servers = {test::endpoint_of(*hosts[0])}});
     test::NameServer& server = *servers[0];
-    server.set_spoofer([&](const DnsMessage& question, const Endpoint& from) {
-      DnsMessage copied = DnsMessage::response_to(question);
+    server.set_spoofer([&](const dns::Message& question, const Endpoint& from) {
+      dns::Message copied = dns::Message::response_to(question);
       copied.rcode = code;
-      copied.truncated = code == DnsRcode::no_error;
+      copied.truncated = code == dns::Rcode::no_error;
       for (int i = 0; i < 50; ++i) server.send(copied.write().value(), from);
     });
     // Connections are accepted, and queries on them are not answered.
-    server.set_change([](const DnsMessage&, DnsMessage&, bool) { return false; });
+    server.set_change([](const dns::Message&, dns::Message&, bool) { return false; });
     server.udp_questions = server.tcp_questions = server.tcp_connections = 0;
     EXPECT_FALSE(resolve("www.example.org", AddressFamily::v4));
     EXPECT_LE(server.udp_questions, 10U);
@@ -564,28 +564,28 @@ TEST_F(DnsResolving, receives_a_limited_number_of_datagrams_in_each_iteration) {
   make({.servers = {test::endpoint_of(*hosts[0])}});
   simulation.options().delay_min = simulation.options().delay_max = 1ms;
   constexpr int forged = 200;
-  servers[0]->set_spoofer([&](const DnsMessage&, const Endpoint& from) {
+  servers[0]->set_spoofer([&](const dns::Message&, const Endpoint& from) {
     for (int i = 0; i < forged; ++i) servers[0]->send("x", from);
   });
   std::uint64_t last = 0;
-  std::uint64_t most = 0;
+  std::uint64_t limit = 0;
   Prepare prepare(*loop, [&] {
     const std::uint64_t now = resolver->stats().rejected;
-    most = std::max(most, now - std::exchange(last, now));
+    limit = std::max(limit, now - std::exchange(last, now));
   });
   prepare.start();
   EXPECT_EQ(text_of("www.example.org", AddressFamily::v4), "192.0.2.1");
   EXPECT_EQ(resolver->stats().rejected, forged);
-  EXPECT_LE(most, 64U);
+  EXPECT_LE(limit, 64U);
 }
 
 TEST_F(DnsResolving, sends_cookies_and_requires_those_that_a_server_has_sent) {
   bool sends = true;
   std::vector<std::string> received;
-  servers[0]->set_change([&](const DnsMessage& question, DnsMessage& response, bool) {
+  servers[0]->set_change([&](const dns::Message& question, dns::Message& response, bool) {
     const std::string& cookie = question.edns->options.at(0).data;
     received.push_back(cookie);
-    if (sends) response.edns->options = {{DnsOption::cookie, cookie.substr(0, 8) + "serverck"}};
+    if (sends) response.edns->options = {{dns::Option::cookie, cookie.substr(0, 8) + "serverck"}};
     return true;
   });
   EXPECT_EQ(text_of("www.example.org", AddressFamily::v4), "192.0.2.1");
@@ -608,7 +608,7 @@ TEST_F(DnsResolving, does_not_keep_the_loop_running_when_it_is_idle) {
   the_resolver();
   configure("options use-vc\n");
   std::optional<Found> found;
-  spawn(*loop, [](DnsResolver& from, std::optional<Found>& into) -> Task<> {
+  spawn(*loop, [](dns::Resolver& from, std::optional<Found>& into) -> Task<> {
     into = co_await from.resolve("www.example.org", 80);
   }(*resolver, found));
   both([&](test::NameServer&) {});
@@ -620,32 +620,34 @@ TEST_F(DnsResolving, does_not_keep_the_loop_running_when_it_is_idle) {
 TEST_F(DnsResolving, returns_typed_records) {
   both([](test::NameServer& server) {
     server.add({.name = dns_name("example.org"),
-                .type = DnsType::mx,
+                .type = dns::Type::mx,
                 .ttl = 100,
-                .data = DnsMx{10, dns_name("mail.example.org")}});
+                .data = dns::Mx{10, dns_name("mail.example.org")}});
   });
-  auto mail = run(the_resolver().query("example.org", DnsType::mx));
+  auto mail = run(the_resolver().query("example.org", dns::Type::mx));
   ASSERT_TRUE(mail) << mail.error().message();
-  ASSERT_EQ(mail->answers_of<DnsMx>().size(), 1U);
-  EXPECT_EQ(mail->answers_of<DnsMx>()[0]->exchange, dns_name("mail.example.org"));
+  ASSERT_EQ(mail->answers_of<dns::Mx>().size(), 1U);
+  EXPECT_EQ(mail->answers_of<dns::Mx>()[0]->exchange, dns_name("mail.example.org"));
   EXPECT_EQ(mail->answers[0].ttl, 100U);
   pass(40s);
-  mail = run(resolver->query("example.org", DnsType::mx));
+  mail = run(resolver->query("example.org", dns::Type::mx));
   EXPECT_EQ(mail->answers[0].ttl, 60U) << "the time in the cache counts";
   EXPECT_EQ(questions(), 1U);
-  EXPECT_EQ(run(resolver->query("example.org", DnsType::txt)).error(), DnsError::no_data);
-  EXPECT_EQ(run(resolver->query("x.example.org", DnsType::mx)).error(), DnsError::no_such_name);
-  EXPECT_EQ(run(resolver->query("x..example.org", DnsType::mx)).error(), DnsError::bad_name);
+  EXPECT_EQ(run(resolver->query("example.org", dns::Type::txt)).error(), dns::ErrorCode::no_data);
+  EXPECT_EQ(run(resolver->query("x.example.org", dns::Type::mx)).error(),
+            dns::ErrorCode::no_such_name);
+  EXPECT_EQ(run(resolver->query("x..example.org", dns::Type::mx)).error(),
+            dns::ErrorCode::bad_name);
 }
 
 TEST_F(DnsResolving, trusts_authentic_data_only_with_trust_ad) {
   both([](test::NameServer& server) {
-    server.set_change([](const DnsMessage&, DnsMessage& response, bool) {
+    server.set_change([](const dns::Message&, dns::Message& response, bool) {
       return response.authentic_data = true;
     });
   });
   const auto is_authentic = [this] {
-    return run(resolver->query("www.example.org", DnsType::a)).value().authentic_data;
+    return run(resolver->query("www.example.org", dns::Type::a)).value().authentic_data;
   };
   the_resolver();
   EXPECT_FALSE(is_authentic());
@@ -660,9 +662,9 @@ TEST_F(DnsResolving, finds_the_addresses_of_a_service) {
   const auto add = [this](std::uint16_t priority, std::uint16_t weight, const char* target) {
     both([&](test::NameServer& server) {
       server.add({.name = dns_name("_ldap._tcp.example.org"),
-                  .type = DnsType::srv,
+                  .type = dns::Type::srv,
                   .ttl = 60,
-                  .data = DnsSrv{priority, weight, 389, dns_name(target)}});
+                  .data = dns::Srv{priority, weight, 389, dns_name(target)}});
     });
   };
   add(2, 1, "www.example.org");
@@ -673,8 +675,8 @@ TEST_F(DnsResolving, finds_the_addresses_of_a_service) {
     server.add(a_record("often.example.org", {10, 0, 0, 1}));
     server.add(a_record("rarely.example.org", {10, 0, 0, 2}));
     server.add({.name = dns_name("_none._tcp.example.org"),
-                .type = DnsType::srv,
-                .data = DnsSrv{0, 0, 0, DnsName()}});
+                .type = dns::Type::srv,
+                .data = dns::Srv{0, 0, 0, dns::Name()}});
   });
   int often = 0;
   for (int i = 0; i < 200; ++i) {
@@ -687,16 +689,17 @@ TEST_F(DnsResolving, finds_the_addresses_of_a_service) {
   }
   EXPECT_GT(often, 150);
   EXPECT_LT(often, 200);
-  EXPECT_EQ(run(resolver->resolve_service("_none._tcp.example.org")).error(), DnsError::no_service);
-  EXPECT_EQ(run(resolver->resolve_service("_x._tcp.example.org")).error(), DnsError::no_data);
+  EXPECT_EQ(run(resolver->resolve_service("_none._tcp.example.org")).error(),
+            dns::ErrorCode::no_service);
+  EXPECT_EQ(run(resolver->resolve_service("_x._tcp.example.org")).error(), dns::ErrorCode::no_data);
 }
 
 TEST_F(DnsResolving, finds_the_names_of_addresses) {
   both([](test::NameServer& server) {
     server.add({.name = dns_name("1.2.0.192.in-addr.arpa"),
-                .type = DnsType::ptr,
+                .type = dns::Type::ptr,
                 .ttl = 60,
-                .data = DnsPtr{dns_name("www.example.org")}});
+                .data = dns::Ptr{dns_name("www.example.org")}});
   });
   test::write_file(client, "/etc/hosts", "10.1.1.1 first second\n");
   using Names = std::vector<std::string>;
@@ -705,15 +708,15 @@ TEST_F(DnsResolving, finds_the_names_of_addresses) {
   EXPECT_EQ(run(resolver->reverse(Endpoint::parse("10.1.1.1", 0).value())).value(),
             (Names{"first", "second"}));
   EXPECT_EQ(run(resolver->reverse(Endpoint::parse("192.0.2.2", 0).value())).error(),
-            DnsError::no_such_name);
+            dns::ErrorCode::no_such_name);
   EXPECT_EQ(run(resolver->reverse(Endpoint::unix_name("/x").value())).error(),
             system_error(EAFNOSUPPORT));
 }
 
 TEST_F(DnsResolving, reports_each_family_when_it_is_known) {
   both([](test::NameServer& server) {
-    server.set_change([](const DnsMessage& question, DnsMessage&, bool) {
-      return question.questions[0].type != DnsType::aaaa;
+    server.set_change([](const dns::Message& question, dns::Message&, bool) {
+      return question.questions[0].type != dns::Type::aaaa;
     });
   });
   std::vector<std::string> reports;
@@ -723,8 +726,8 @@ TEST_F(DnsResolving, reports_each_family_when_it_is_known) {
                                       [&](const std::vector<Endpoint>& found, bool complete) {
                                         if (reports.empty()) first_at = simulation.now();
                                         std::string text = complete ? "complete" : "partial";
-                                        for (const Endpoint& each : found)
-                                          text += ' ' + each.address();
+                                        for (const Endpoint& endpoint : found)
+                                          text += ' ' + endpoint.address();
                                         reports.push_back(text);
                                       }));
   EXPECT_TRUE(outcome);
@@ -733,9 +736,9 @@ TEST_F(DnsResolving, reports_each_family_when_it_is_known) {
 }
 
 TEST_F(DnsResolving, can_be_cancelled_at_any_time) {
-  DnsResolver& shared = the_resolver();
+  dns::Resolver& shared = the_resolver();
   both([&](test::NameServer& server) {
-    server.set_change([&](const DnsMessage&, DnsMessage&, bool is_tcp) {
+    server.set_change([&](const dns::Message&, dns::Message&, bool is_tcp) {
       return is_tcp || simulation.chance(0.7);
     });
   });
@@ -764,7 +767,7 @@ TEST_F(DnsResolving, can_be_cancelled_at_any_time) {
 
 TEST_F(DnsResolving, cancels_lookups_when_it_is_destroyed) {
   std::optional<Found> found;
-  spawn(*loop, [](DnsResolver& from, std::optional<Found>& into) -> Task<> {
+  spawn(*loop, [](dns::Resolver& from, std::optional<Found>& into) -> Task<> {
     into = co_await from.resolve("www.example.org", 80);
   }(the_resolver(), found));
   resolver.reset();
@@ -775,12 +778,12 @@ TEST_F(DnsResolving, cancels_lookups_when_it_is_destroyed) {
 
 TEST_F(DnsResolving, cancels_a_lookup_of_which_one_family_is_known_when_it_is_destroyed) {
   both([](test::NameServer& server) {
-    server.set_change([](const DnsMessage& question, DnsMessage&, bool) {
-      return question.questions[0].type != DnsType::aaaa;
+    server.set_change([](const dns::Message& question, dns::Message&, bool) {
+      return question.questions[0].type != dns::Type::aaaa;
     });
   });
   std::optional<Found> found;
-  spawn(*loop, [](DnsResolver& from, std::optional<Found>& into) -> Task<> {
+  spawn(*loop, [](dns::Resolver& from, std::optional<Found>& into) -> Task<> {
     into = co_await from.resolve("www.example.org", 80);
   }(the_resolver(), found));
   simulation.run_for(100ms);
@@ -794,10 +797,10 @@ TEST_F(DnsResolving, cancels_a_lookup_of_which_one_family_is_known_when_it_is_de
 TEST_F(DnsResolving, cancels_lookups_whose_answer_has_arrived_when_it_is_destroyed) {
   both([](test::NameServer& server) {
     server.add({.name = dns_name("_ldap._tcp.example.org"),
-                .type = DnsType::srv,
-                .data = DnsSrv{0, 0, 389, dns_name("www.example.org")}});
+                .type = dns::Type::srv,
+                .data = dns::Srv{0, 0, 389, dns_name("www.example.org")}});
   });
-  DnsResolver& shared = the_resolver();
+  dns::Resolver& shared = the_resolver();
   // The second task has its answer, too, when the first one continues.
   const auto second_error = [&](const auto& look_up) {
     Error error;
@@ -816,21 +819,21 @@ TEST_F(DnsResolving, cancels_lookups_whose_answer_has_arrived_when_it_is_destroy
   };
   EXPECT_EQ(second_error([&] { return shared.resolve("www.example.org", 80); }),
             system_error(ECANCELED));
-  DnsResolver& next = make();
-  EXPECT_EQ(second_error([&] { return next.query("_ldap._tcp.example.org", DnsType::srv); }),
+  dns::Resolver& next = make();
+  EXPECT_EQ(second_error([&] { return next.query("_ldap._tcp.example.org", dns::Type::srv); }),
             system_error(ECANCELED));
-  DnsResolver& last = make();
+  dns::Resolver& last = make();
   EXPECT_EQ(second_error([&] { return last.resolve_service("_ldap._tcp.example.org"); }),
             system_error(ECANCELED));
 }
 
 TEST_F(DnsResolving, may_be_destroyed_when_it_reports_addresses) {
   both([](test::NameServer& server) {
-    server.set_change([](const DnsMessage& question, DnsMessage&, bool) {
-      return question.questions[0].type != DnsType::aaaa;
+    server.set_change([](const dns::Message& question, dns::Message&, bool) {
+      return question.questions[0].type != dns::Type::aaaa;
     });
   });
-  DnsResolver& destroyed = the_resolver();
+  dns::Resolver& destroyed = the_resolver();
   std::optional<Result<>> outcome;
   TaskScope scope(*loop);
   scope.spawn([&]() -> Task<> {
@@ -846,7 +849,7 @@ TEST_F(DnsResolving, may_be_destroyed_when_it_reports_addresses) {
 TEST_F(DnsResolving, closes_sockets_that_are_idle) {
   EXPECT_TRUE(resolve("www.example.org"));
   EXPECT_GT(client.descriptors(), 0U);
-  spawn(*loop, [](Simulation& in) -> Task<> {
+  spawn(*loop, [](sim::Simulation& in) -> Task<> {
     static_cast<void>(co_await sleep_for(30s));
     in.stop();
   }(simulation));
@@ -870,9 +873,9 @@ TEST_F(DnsResolving, does_not_wake_the_loop_when_it_is_idle) {
 }
 
 TEST_F(DnsResolving, has_one_resolver_for_each_loop) {
-  DnsResolver& own = DnsResolver::of(*loop);
-  EXPECT_EQ(&DnsResolver::of(*loop), &own);
-  EXPECT_EQ(run(own.resolve("www.example.org", 80, AddressFamily::v4))->front().address(),
+  dns::Resolver& resolver = dns::Resolver::of(*loop);
+  EXPECT_EQ(&dns::Resolver::of(*loop), &resolver);
+  EXPECT_EQ(run(resolver.resolve("www.example.org", 80, AddressFamily::v4))->front().address(),
             "192.0.2.1");
 }
 

@@ -15,8 +15,8 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/endpoint.h>
-#include <tambour/event_loop.h>
+#include <tambour/loop/event_loop.h>
+#include <tambour/net/endpoint.h>
 
 #include "loop/core.h"
 #include "support/network.h"
@@ -24,12 +24,12 @@
 namespace tambour::routes_test {
 namespace {
 
-using dns::Routes;
+using dns::detail::Routes;
 
 Routes load() {
   EventLoop loop;
   Routes routes;
-  routes.load(loop::core_of(loop).backend().system());
+  routes.load(detail::loop::core_of(loop).backend().system());
   return routes;
 }
 
@@ -69,8 +69,8 @@ void add_v6_routes() {
 std::vector<IpAddress> addresses_near(const std::vector<const char*>& prefixes) {
   std::mt19937 random(1);
   std::vector<IpAddress> found;
-  for (const char* const each : prefixes) {
-    const IpAddress prefix = IpAddress::parse(each).value();
+  for (const char* const text : prefixes) {
+    const IpAddress prefix = IpAddress::parse(text).value();
     for (int i = 0; i < 300; ++i) {
       const std::size_t bits = prefix.bytes().size() * 8;
       std::vector<std::uint8_t> near(prefix.bytes().begin(), prefix.bytes().end());
@@ -88,11 +88,11 @@ void expect_one_source_in_each_range(const std::vector<IpAddress>& addresses) {
   const Routes routes = load();
   ASSERT_GT(routes.size(), 20U);
   std::map<IpAddress, std::optional<std::string>> sources;
-  for (const IpAddress& each : addresses) {
-    const IpAddress range = routes.range_of(each);
-    const auto source = source_of(each);
+  for (const IpAddress& address : addresses) {
+    const IpAddress range = routes.range_of(address);
+    const auto source = source_of(address);
     const auto known = sources.try_emplace(range, source).first;
-    EXPECT_EQ(source, known->second) << each.to_string();
+    EXPECT_EQ(source, known->second) << address.to_string();
   }
   // Otherwise nothing was gained.
   EXPECT_LT(sources.size(), addresses.size() / 5);

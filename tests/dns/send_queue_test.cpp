@@ -13,12 +13,12 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/endpoint.h>
+#include <tambour/net/endpoint.h>
 
 namespace tambour::send_queue_test {
 namespace {
 
-using dns::SendQueue;
+using dns::detail::SendQueue;
 
 /// A connected socket, and the one that receives what it sends.
 class Sockets {
@@ -87,7 +87,7 @@ class Sending : public testing::TestWithParam<bool> {
 };
 
 TEST_P(Sending, joins_packets_of_one_size) {
-  for (const char* const each : {"aa", "bb", "c", "dd", "ee", "ff"}) add(each);
+  for (const char* const text : {"aa", "bb", "c", "dd", "ee", "ff"}) add(text);
   EXPECT_EQ(send_all(), GetParam() ? (Sizes{2, 1, 3}) : Sizes(6, 1));
 }
 
@@ -107,7 +107,7 @@ TEST_P(Sending, has_no_limit) {
 }
 
 TEST_P(Sending, continues_after_the_packets_that_were_sent) {
-  for (const char* const each : {"aa", "bb", "c", "dd"}) add(each);
+  for (const char* const text : {"aa", "bb", "c", "dd"}) add(text);
   SendQueue::Messages messages;
   queue.prepare(messages, GetParam());
   EXPECT_EQ(queue.remove(messages, 1), GetParam() ? 2U : 1U);

@@ -1,4 +1,4 @@
-// Queries over TCP, and over the streams of a DnsTransport: servers whose connections end, fail,
+// Queries over TCP, and over the streams of a dns::Transport: servers whose connections end, fail,
 // or carry responses that cannot be used.
 #include <algorithm>
 #include <chrono>
@@ -18,28 +18,29 @@ namespace tambour::tcp_channel_test {
 namespace {
 
 using namespace std::chrono_literals;
-using Answer = Result<DnsMessage>;
+using Answer = Result<dns::Message>;
 
 class QueriesOverTcp : public test::ResolverTest {
  protected:
   QueriesOverTcp() { configure("options use-vc\n"); }
 
   /// Only the first server is queried.
-  DnsResolver& with_one_server(std::shared_ptr<DnsTransport> transport = {}) {
+  dns::Resolver& with_one_server(std::shared_ptr<dns::Transport> transport = {}) {
     return make({.servers = {test::endpoint_of(*hosts[0])},
                  .settings = {"use-vc"},
                  .transport = std::move(transport)});
   }
   void start(const std::string& name, std::optional<Answer>& into) {
-    spawn(*loop, [](DnsResolver& from, std::string asked, std::optional<Answer>& result) -> Task<> {
-      result = co_await from.query(asked, DnsType::a);
-    }(the_resolver(), name, into));
+    spawn(*loop,
+          [](dns::Resolver& from, std::string asked, std::optional<Answer>& result) -> Task<> {
+            result = co_await from.query(asked, dns::Type::a);
+          }(the_resolver(), name, into));
   }
   /// The server refuses EDNS, and does not answer the query without it, which is sent then. Its
   /// connection is closed.
   void start_without_edns(std::optional<Answer>& into) {
-    servers[0]->set_change([](const DnsMessage& question, DnsMessage& response, bool) {
-      response.rcode = DnsRcode::format_error;
+    servers[0]->set_change([](const dns::Message& question, dns::Message& response, bool) {
+      response.rcode = dns::Rcode::format_error;
       response.edns.reset();
       response.answers.clear();
       return question.edns.has_value();
@@ -66,13 +67,13 @@ TEST_F(QueriesOverTcp, are_sent_once_on_the_next_connection_after_a_query_withou
 }
 
 /// The first connection is made, and the handshakes of all others fail.
-class OneConnection final : public DnsTransport {
+class OneConnection final : public dns::Transport {
  public:
   Task<Result<SocketStream>> connect(Endpoint server) override {
     auto stream = co_await TcpStream::connect(server);
     if (!stream) co_return std::unexpected(stream.error());
     if (connections_++ != 0)
-      co_return std::unexpected(make_error_code(TlsError::certificate_wrong_host));
+      co_return std::unexpected(make_error_code(tls::ErrorCode::certificate_wrong_host));
     co_return SocketStream(std::move(*stream));
   }
   std::uint16_t port() const noexcept override { return 53; }
@@ -86,12 +87,12 @@ TEST_F(QueriesOverTcp, end_once_if_the_next_handshake_fails_after_a_query_withou
   std::optional<Answer> answer;
   start_without_edns(answer);
   ASSERT_TRUE(answer);
-  EXPECT_EQ(answer->error(), DnsError::insecure_server);
+  EXPECT_EQ(answer->error(), dns::ErrorCode::insecure_server);
   EXPECT_EQ(resolver->stats().in_flight, 0U);
 }
 
 TEST_F(QueriesOverTcp, fail_over_if_the_response_cannot_be_used) {
-  servers[0]->set_change([](const DnsMessage&, DnsMessage& response, bool) {
+  servers[0]->set_change([](const dns::Message&, dns::Message& response, bool) {
     response.truncated = true;
     return true;
   });
@@ -101,26 +102,27 @@ TEST_F(QueriesOverTcp, fail_over_if_the_response_cannot_be_used) {
   EXPECT_EQ(servers[0]->tcp_questions, 1U);
   EXPECT_EQ(servers[1]->tcp_questions, 1U);
   with_one_server();
-  EXPECT_EQ(run(resolver->query("www.example.org", DnsType::a)).error(), DnsError::bad_response);
+  EXPECT_EQ(run(resolver->query("www.example.org", dns::Type::a)).error(),
+            dns::ErrorCode::bad_response);
   EXPECT_EQ(servers[0]->tcp_questions, 2U) << "repeated at the speed of the network";
 }
 
 TEST_F(QueriesOverTcp, ignore_responses_to_other_questions) {
   bool is_first = true;
-  servers[0]->set_change([&](const DnsMessage&, DnsMessage& response, bool) {
+  servers[0]->set_change([&](const dns::Message&, dns::Message& response, bool) {
     if (std::exchange(is_first, false))
       response.questions[0].name = test::dns_name("other.example.org");
     return true;
   });
   with_one_server();
-  EXPECT_TRUE(run(resolver->query("www.example.org", DnsType::a)));
+  EXPECT_TRUE(run(resolver->query("www.example.org", dns::Type::a)));
   // After some seconds of silence, the query was sent again.
   EXPECT_EQ(servers[0]->tcp_connections, 2U);
 }
 
 /// The packets of the first attempt to connect are lost, and the kernel would repeat them later and
 /// later.
-class SlowStart final : public DnsTransport {
+class SlowStart final : public dns::Transport {
  public:
   Task<Result<SocketStream>> connect(Endpoint server) override {
     if (++connections == 1) static_cast<void>(co_await sleep_for(1h));
@@ -147,17 +149,17 @@ TEST_F(QueriesOverTcp, try_to_connect_again_while_there_are_others) {
   }
   simulation.run_for(20s);
   EXPECT_EQ(transport->connections, 2);
-  for (const auto& each : answers) {
-    ASSERT_TRUE(each);
-    EXPECT_EQ(each->error(), DnsError::no_such_name);
+  for (const auto& answer : answers) {
+    ASSERT_TRUE(answer);
+    EXPECT_EQ(answer->error(), dns::ErrorCode::no_such_name);
   }
 }
 
 /// Fails without waiting for anything.
-class Unusable final : public DnsTransport {
+class Unusable final : public dns::Transport {
  public:
   Task<Result<SocketStream>> connect(Endpoint) override {
-    co_return std::unexpected(make_error_code(TlsError::certificate_wrong_host));
+    co_return std::unexpected(make_error_code(tls::ErrorCode::certificate_wrong_host));
   }
   std::uint16_t port() const noexcept override { return 53; }
 };
@@ -166,15 +168,16 @@ class Unusable final : public DnsTransport {
 TEST_F(QueriesOverTcp, are_sent_again_if_a_kept_connection_without_an_answer_has_ended) {
   make({.servers = {test::endpoint_of(*hosts[0])},
         .settings = {"use-vc", "attempts:1", "timeout:1"}});
-  servers[0]->set_change([](const DnsMessage&, DnsMessage&, bool) { return false; });
+  servers[0]->set_change([](const dns::Message&, dns::Message&, bool) { return false; });
   // Failures are remembered for some seconds.
-  EXPECT_EQ(run(resolver->query("other.example.org", DnsType::a)).error(), DnsError::timeout);
+  EXPECT_EQ(run(resolver->query("other.example.org", dns::Type::a)).error(),
+            dns::ErrorCode::timeout);
   EXPECT_EQ(servers[0]->tcp_connections, 1U);
   servers[0]->stop();
   servers[0]->set_change(nullptr);
   servers[0]->start();
   simulation.run_for(100ms);
-  const auto answer = run(resolver->query("www.example.org", DnsType::a));
+  const auto answer = run(resolver->query("www.example.org", dns::Type::a));
   EXPECT_TRUE(answer) << answer.error().message();
   EXPECT_EQ(servers[0]->tcp_connections, 2U);
 }
@@ -186,13 +189,13 @@ TEST_F(QueriesOverTcp, may_fail_at_once) {
   for (int i = 0; i < queries; ++i)
     start("n" + std::to_string(i) + ".example.org", answers[static_cast<std::size_t>(i)]);
   simulation.run_for(10s);
-  const auto has_failed = [](const auto& each) {
-    return each && each->error() == DnsError::insecure_server;
+  const auto has_failed = [](const auto& entry) {
+    return entry && entry->error() == dns::ErrorCode::insecure_server;
   };
   EXPECT_EQ(std::ranges::count_if(answers, has_failed), queries);
   // Dead servers are probed, too.
   for (int i = 0; i < 100; ++i) {
-    EXPECT_FALSE(run(resolver->query("p" + std::to_string(i) + ".example.org", DnsType::a)));
+    EXPECT_FALSE(run(resolver->query("p" + std::to_string(i) + ".example.org", dns::Type::a)));
     pass(100ms);
   }
 }

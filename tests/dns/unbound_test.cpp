@@ -84,7 +84,7 @@ class Unbound {
   pid_t process_ = -1;
 };
 
-DnsResolverOptions options_with(std::vector<std::string> settings = {}) {
+dns::ResolverOptions options_with(std::vector<std::string> settings = {}) {
   return {.resolv_conf = "",
           .hosts = "",
           .nsswitch_conf = "",
@@ -103,9 +103,9 @@ T run(EventLoop& loop, Task<T> task) {
 }
 
 /// Waits until the server answers, for at most half a minute.
-Task<bool> wait_for_server(DnsResolver& resolver) {
+Task<bool> wait_for_server(dns::Resolver& resolver) {
   for (int i = 0; i < 300; ++i) {
-    const auto found = co_await resolver.query("www.test", DnsType::a);
+    const auto found = co_await resolver.query("www.test", dns::Type::a);
     resolver.clear_cache();
     if (found) co_return true;
     static_cast<void>(co_await sleep_for(100ms));
@@ -131,26 +131,28 @@ void with_unbound(const std::string& more, const std::function<void(Unbound&)>& 
 TEST(Unbound, answers_typed_questions) {
   with_unbound("", [](Unbound&) {
     EventLoop loop;
-    DnsResolver resolver(loop, options_with());
+    dns::Resolver resolver(loop, options_with());
     ASSERT_TRUE(run(loop, wait_for_server(resolver)));
     EXPECT_EQ(run(loop, resolver.resolve("www.test", 80))->size(), 2U);
-    const auto mail = run(loop, resolver.query("test", DnsType::mx));
+    const auto mail = run(loop, resolver.query("test", dns::Type::mx));
     ASSERT_TRUE(mail) << mail.error().message();
-    EXPECT_EQ(mail->answers_of<DnsMx>().at(0)->exchange.to_string(), "mail.test.");
-    const auto https = run(loop, resolver.query("www.test", DnsType::https));
+    EXPECT_EQ(mail->answers_of<dns::Mx>().at(0)->exchange.to_string(), "mail.test.");
+    const auto https = run(loop, resolver.query("www.test", dns::Type::https));
     ASSERT_TRUE(https) << https.error().message();
-    EXPECT_EQ(https->answers_of<DnsSvcb>().at(0)->alpn(), std::vector<std::string>{"h2"});
-    EXPECT_EQ(https->answers_of<DnsSvcb>().at(0)->port(), 8443);
-    const auto caa = run(loop, resolver.query("www.test", DnsType::caa));
+    EXPECT_EQ(https->answers_of<dns::Svcb>().at(0)->alpn(), std::vector<std::string>{"h2"});
+    EXPECT_EQ(https->answers_of<dns::Svcb>().at(0)->port(), 8443);
+    const auto caa = run(loop, resolver.query("www.test", dns::Type::caa));
     ASSERT_TRUE(caa);
-    EXPECT_EQ(caa->answers_of<DnsCaa>().at(0)->value, "ca.test");
+    EXPECT_EQ(caa->answers_of<dns::Caa>().at(0)->value, "ca.test");
     const auto service = run(loop, resolver.resolve_service("_ldap._tcp.test"));
     ASSERT_TRUE(service);
     EXPECT_EQ(service->at(0).port(), 389);
     const auto names = run(loop, resolver.reverse(Endpoint::parse("192.0.2.1", 0).value()));
     EXPECT_EQ(names.value(), std::vector<std::string>{"www.test"});
-    EXPECT_EQ(run(loop, resolver.query("no.test", DnsType::a)).error(), DnsError::no_such_name);
-    EXPECT_EQ(run(loop, resolver.query("www.test", DnsType::mx)).error(), DnsError::no_data);
+    EXPECT_EQ(run(loop, resolver.query("no.test", dns::Type::a)).error(),
+              dns::ErrorCode::no_such_name);
+    EXPECT_EQ(run(loop, resolver.query("www.test", dns::Type::mx)).error(),
+              dns::ErrorCode::no_data);
     EXPECT_EQ(thread_count(), 1U);
   });
 }
@@ -158,7 +160,7 @@ TEST(Unbound, answers_typed_questions) {
 TEST(Unbound, sends_large_answers_over_tcp) {
   with_unbound("", [](Unbound& server) {
     EventLoop loop;
-    DnsResolver resolver(loop, options_with());
+    dns::Resolver resolver(loop, options_with());
     ASSERT_TRUE(run(loop, wait_for_server(resolver)));
     for (int i = 0; i < 3; ++i) {
       const auto big = run(loop, resolver.resolve("big.test", 80, AddressFamily::v4));
@@ -190,13 +192,13 @@ int connections_opened() {
 TEST(Unbound, sends_medium_answers_over_udp_if_edns_is_used) {
   with_unbound("", [](Unbound&) {
     EventLoop loop;
-    DnsResolver resolver(loop, options_with());
+    dns::Resolver resolver(loop, options_with());
     ASSERT_TRUE(run(loop, wait_for_server(resolver)));
     EXPECT_EQ(run(loop, resolver.resolve("medium.test", 80, AddressFamily::v4))->size(), 50U);
     EXPECT_EQ(resolver.stats().tcp_sent, 0U);
-    DnsResolverOptions plain = options_with();
+    dns::ResolverOptions plain = options_with();
     plain.edns = false;
-    DnsResolver without_edns(loop, plain);
+    dns::Resolver without_edns(loop, plain);
     EXPECT_EQ(run(loop, without_edns.resolve("medium.test", 80, AddressFamily::v4))->size(), 50U);
     EXPECT_EQ(without_edns.stats().tcp_sent, 1U);
   });
@@ -205,7 +207,7 @@ TEST(Unbound, sends_medium_answers_over_udp_if_edns_is_used) {
 TEST(Unbound, answers_many_queries_on_one_connection) {
   with_unbound("  do-udp: no\n", [](Unbound& server) {
     EventLoop loop;
-    DnsResolver resolver(loop, options_with({"use-vc"}));
+    dns::Resolver resolver(loop, options_with({"use-vc"}));
     ASSERT_TRUE(run(loop, wait_for_server(resolver)));
     int before = connections_opened();
     for (int i = 0; i < 20; ++i) {
@@ -225,7 +227,7 @@ TEST(Unbound, answers_many_queries_on_one_connection) {
 TEST(Unbound, answers_over_tcp_only) {
   with_unbound("  do-udp: no\n", [](Unbound&) {
     EventLoop loop;
-    DnsResolver resolver(loop, options_with({"use-vc"}));
+    dns::Resolver resolver(loop, options_with({"use-vc"}));
     ASSERT_TRUE(run(loop, wait_for_server(resolver)));
     EXPECT_EQ(run(loop, resolver.resolve("www.test", 80))->size(), 2U);
     EXPECT_EQ(resolver.stats().udp_sent, 0U);

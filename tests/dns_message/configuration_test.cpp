@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/endpoint.h>
+#include <tambour/net/endpoint.h>
 
 #include "dns_message/hosts.h"
 #include "dns_message/nsswitch.h"
@@ -19,10 +19,10 @@ namespace tambour::configuration_test {
 namespace {
 
 using namespace std::chrono_literals;
-using dns::Hosts;
-using dns::ResolvConf;
-using dns::Source;
-using dns::Status;
+using dns::detail::Hosts;
+using dns::detail::ResolvConf;
+using dns::detail::Source;
+using dns::detail::Status;
 
 ResolvConf parse(std::string_view text) {
   ResolvConf conf;
@@ -73,7 +73,7 @@ TEST(ResolvConfFile, uses_the_last_of_domain_and_search) {
 TEST(ResolvConfFile, tolerates_malformed_lines) {
   std::mt19937 random(1);
   std::string garbage(1 << 20, '\0');
-  for (char& each : garbage) each = static_cast<char>(random());
+  for (char& text : garbage) text = static_cast<char>(random());
   garbage += "\nnameserver 192.0.2.1\n" + garbage.substr(0, 1000);
   const ResolvConf conf = parse(garbage);
   ASSERT_EQ(conf.servers.size(), 1U);
@@ -122,7 +122,7 @@ TEST(HostsFile, may_have_many_lines) {
 
 std::vector<Source::Kind> kinds(std::string_view text) {
   std::vector<Source::Kind> found;
-  for (const Source& each : dns::parse_nsswitch(text)) found.push_back(each.kind);
+  for (const Source& source : dns::detail::parse_nsswitch(text)) found.push_back(source.kind);
   return found;
 }
 
@@ -139,7 +139,7 @@ TEST(NsswitchFile, names_sources) {
 }
 
 TEST(NsswitchFile, parses_actions) {
-  const auto sources = dns::parse_nsswitch(
+  const auto sources = dns::detail::parse_nsswitch(
       "hosts: files resolve [!UNAVAIL=return] dns [NOTFOUND=return success=continue TryAgain=x]");
   ASSERT_EQ(sources.size(), 3U);
   EXPECT_TRUE(sources[0].ends_with(Status::success));

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include <tambour/dns_message.h>
+#include <tambour/dns/message.h>
 
 int main() {
   const std::string input{std::istreambuf_iterator<char>(std::cin), {}};
@@ -18,7 +18,7 @@ int main() {
     const std::string_view packet = left.substr(2, size);
     left.remove_prefix(2 + packet.size());
     const auto message =
-        tambour::DnsMessage::parse(std::as_bytes(std::span(packet.data(), packet.size())));
+        tambour::dns::Message::parse(std::as_bytes(std::span(packet.data(), packet.size())));
     if (!message) {
       std::cout << '\0';
       continue;

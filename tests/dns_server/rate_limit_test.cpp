@@ -1,4 +1,4 @@
-// The rate limit of DnsServer, and clients that try to evade it.
+// The rate limit of dns::Server, and clients that try to evade it.
 #include "dns_server/rate_limit.h"
 
 #include <netinet/in.h>
@@ -14,8 +14,8 @@ namespace tambour::rate_limit_test {
 namespace {
 
 using namespace std::chrono_literals;
-using dns_server::RateLimit;
-using dns_server::Verdict;
+using detail::dns_server::RateLimit;
+using detail::dns_server::Verdict;
 
 /// An address in the /24 network with this number.
 Endpoint client_in(std::uint32_t network) {

@@ -1,4 +1,4 @@
-// SimulatedDnsServer: each fault, and a resolver that copes with all of them.
+// sim::DnsServer: each fault, and a resolver that copes with all of them.
 #include <netdb.h>
 
 #include <chrono>
@@ -25,42 +25,43 @@ class SimulatedDns : public testing::Test {
     dns.reset();
   }
 
-  SimulatedDnsServer& serve(const DnsFaults& faults) {
+  sim::DnsServer& serve(const sim::DnsFaults& faults) {
     dns.emplace(simulation, host, faults);
     dns->add("www.example.org", "192.0.2.1");
     dns->add("www.example.org", "2001:db8::1");
     dns->configure(client, "search example.org\n");
     loop.emplace(client.loop_options());
-    resolver.emplace(*loop, DnsResolverOptions{.cache_bytes_max = 0});
+    resolver.emplace(*loop, dns::ResolverOptions{.cache_bytes_max = 0});
     return *dns;
   }
   std::string text_of(const std::string& name) {
     std::string text;
-    spawn(*loop, [](DnsResolver& from, std::string of, std::string& into) -> Task<> {
-      const auto found = co_await from.resolve(of, 80);
+    spawn(*loop, [](dns::Resolver& from, std::string subject, std::string& into) -> Task<> {
+      const auto found = co_await from.resolve(subject, 80);
       if (!found) into = found.error().message();
       if (!found) co_return;
-      for (const Endpoint& each : *found) into += (into.empty() ? "" : " ") + each.address();
+      for (const Endpoint& endpoint : *found)
+        into += (into.empty() ? "" : " ") + endpoint.address();
     }(*resolver, name, text));
     simulation.run_for(15s);
     return text;
   }
 
-  Simulation simulation;
-  SimulatedHost& client;
-  SimulatedHost& host;
-  std::optional<SimulatedDnsServer> dns;
+  sim::Simulation simulation;
+  sim::Host& client;
+  sim::Host& host;
+  std::optional<sim::DnsServer> dns;
   std::optional<EventLoop> loop;
-  std::optional<DnsResolver> resolver;
+  std::optional<dns::Resolver> resolver;
 };
 
 const std::string both = "2001:db8::1 192.0.2.1";
 
 TEST_F(SimulatedDns, answers_from_its_records) {
-  serve({}).add({.name = *DnsName::parse("alias.example.org"),
-                 .type = DnsType::cname,
+  serve({}).add({.name = *dns::Name::parse("alias.example.org"),
+                 .type = dns::Type::cname,
                  .ttl = 60,
-                 .data = DnsCname{*DnsName::parse("www.example.org")}});
+                 .data = dns::Cname{*dns::Name::parse("www.example.org")}});
   dns->add(host, "example.org");
   EXPECT_EQ(text_of("www.example.org"), both);
   EXPECT_EQ(text_of("www"), both);
@@ -107,7 +108,7 @@ TEST_F(SimulatedDns, delays_and_reorders_answers) {
   for (int i = 0; i < 20; ++i) {
     scope.spawn([&, i]() -> Task<> {
       const std::string name = "n" + std::to_string(i) + ".example.org.";
-      static_cast<void>(co_await resolver->query(name, DnsType::a));
+      static_cast<void>(co_await resolver->query(name, dns::Type::a));
       order.push_back(i);
       ended.push_back(simulation.now());
     });
@@ -128,12 +129,12 @@ TEST_F(SimulatedDns, forges_answers_that_a_careless_client_believes) {
   auto careless = UdpSocket::bind(*loop, Endpoint::any_v4(0)).value();
   const sockaddr_in at = host.endpoint(53);
   const auto server = Endpoint::from(reinterpret_cast<const sockaddr*>(&at), sizeof at).value();
-  DnsMessage query;
-  query.questions = {{.name = *DnsName::parse("www.example.org"), .type = DnsType::a}};
-  std::optional<DnsMessage> first;
+  dns::Message query;
+  query.questions = {{.name = *dns::Name::parse("www.example.org"), .type = dns::Type::a}};
+  std::optional<dns::Message> first;
   static_cast<void>(careless.serve({.on_datagrams = [&](UdpSocket&, DatagramBatch& batch) {
-    for (const Datagram each : batch) {
-      if (!first) first = DnsMessage::parse(each.bytes()).value();
+    for (const Datagram datagram : batch) {
+      if (!first) first = dns::Message::parse(datagram.bytes()).value();
     }
     batch.clear();
   }}));
@@ -142,10 +143,10 @@ TEST_F(SimulatedDns, forges_answers_that_a_careless_client_believes) {
   simulation.run_for(1s);
   careless.close();
   ASSERT_TRUE(first);
-  const DnsA* const address = first->answers_of<DnsA>().at(0);
+  const dns::A* const address = first->answers_of<dns::A>().at(0);
   EXPECT_EQ(address->address, (std::array<std::uint8_t, 4>{203, 0, 113, 66}));
-  EXPECT_TRUE(SimulatedDnsServer::is_forged(Endpoint::parse("203.0.113.66", 1).value()));
-  EXPECT_FALSE(SimulatedDnsServer::is_forged(Endpoint::parse("192.0.2.1", 1).value()));
+  EXPECT_TRUE(sim::DnsServer::is_forged(Endpoint::parse("203.0.113.66", 1).value()));
+  EXPECT_FALSE(sim::DnsServer::is_forged(Endpoint::parse("192.0.2.1", 1).value()));
 }
 
 }  // namespace

@@ -60,7 +60,7 @@ class ChildrenTest : public test::OnEveryBackend {
   }
   void TearDown() override {
     heartbeat.reset();
-    events::Children::avoid_pidfds(false);
+    detail::events::Children::avoid_pidfds(false);
     OnEveryBackend::TearDown();
     EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1) << "a child is left";
   }
@@ -69,7 +69,7 @@ class ChildrenTest : public test::OnEveryBackend {
   void both_ways(F&& f) {
     for (const bool avoid : {false, true}) {
       SCOPED_TRACE(avoid ? "by SIGCHLD" : "by pidfd");
-      events::Children::avoid_pidfds(avoid);
+      detail::events::Children::avoid_pidfds(avoid);
       seen.clear();
       f();
     }

@@ -40,8 +40,8 @@ TEST_P(Children, the_exit_status_is_reported_once) {
       EXPECT_EQ(seen[0].pid, pid);
       EXPECT_EQ(seen[0].event, Event::exited);
       EXPECT_EQ(seen[0].code, status);
-      EXPECT_TRUE(seen[0].ended());
-      EXPECT_FALSE(child.started());
+      EXPECT_TRUE(seen[0].has_ended());
+      EXPECT_FALSE(child.is_started());
     }
   });
 }
@@ -87,7 +87,7 @@ TEST_P(Children, start_fails_for_a_pid_that_is_not_a_child) {
       const auto started = child.start();
       ASSERT_FALSE(started);
       EXPECT_EQ(started.error(), system_error(error)) << pid;
-      EXPECT_FALSE(child.started());
+      EXPECT_FALSE(child.is_started());
     }
     loop().run();
   });
@@ -105,7 +105,7 @@ TEST_P(Children, stops_and_continuations_are_reported_on_request) {
   EXPECT_TRUE(run_until([&] { return seen.size() == 1; }));
   EXPECT_EQ(seen.back().event, Event::stopped);
   EXPECT_EQ(seen.back().code, SIGSTOP);
-  EXPECT_FALSE(seen.back().ended());
+  EXPECT_FALSE(seen.back().has_ended());
   ::kill(pid, SIGCONT);
   EXPECT_TRUE(run_until([&] { return seen.size() == 2; }));
   EXPECT_EQ(seen.back().event, Event::continued);
@@ -133,7 +133,7 @@ TEST_P(Children, a_child_that_the_program_reaped_is_reported_as_lost) {
     EXPECT_EQ(seen[0].event, Event::lost);
     EXPECT_EQ(seen[0].code, ECHILD);
     EXPECT_EQ(seen[0].pid, pid);
-    EXPECT_TRUE(seen[0].ended());
+    EXPECT_TRUE(seen[0].has_ended());
   });
 }
 
@@ -162,15 +162,15 @@ TEST_P(Children, a_child_handle_may_be_moved_and_destroyed_anywhere) {
       child = std::make_unique<Child>(loop(), fork_waiting(go, 4), [&](const ChildStatus& status) {
         EXPECT_EQ(status.code, 4);
         ++calls;
-        for (auto& each : children) {
-          if (each) ::waitpid(each->pid(), nullptr, WNOHANG);
-          each.reset();
+        for (auto& entry : children) {
+          if (entry) ::waitpid(entry->pid(), nullptr, WNOHANG);
+          entry.reset();
         }
       });
       ASSERT_TRUE(child->start());
       auto elsewhere = std::make_unique<Child>(std::move(*child));
       child = std::move(elsewhere);
-      EXPECT_TRUE(child->started());
+      EXPECT_TRUE(child->is_started());
     }
     std::vector<pid_t> pids;
     for (const auto& child : children) pids.push_back(child->pid());
@@ -190,7 +190,7 @@ TEST_P(Children, a_stopped_handle_does_not_reap_the_child) {
     Child child(loop(), pid, note());
     ASSERT_TRUE(child.start());
     child.stop();
-    EXPECT_FALSE(child.started());
+    EXPECT_FALSE(child.is_started());
     go = {};
     await_zombie(pid);
     run_iterations();
@@ -203,7 +203,7 @@ TEST_P(Children, a_stopped_handle_does_not_reap_the_child) {
 
 TEST_P(Children, a_child_handle_may_outlive_its_loop) {
   both_ways([this] {
-    EventLoop own(options());
+    EventLoop loop(options());
     auto go = test::open_pipe();
     const pid_t pid = fork_waiting(go, 1);
     std::optional<Child> child;
@@ -212,7 +212,7 @@ TEST_P(Children, a_child_handle_may_outlive_its_loop) {
       child.emplace(brief, pid, note());
       ASSERT_TRUE(child->start());
     }
-    EXPECT_FALSE(child->started());
+    EXPECT_FALSE(child->is_started());
     child.reset();
     go = {};
     ASSERT_EQ(::waitpid(pid, nullptr, 0), pid);
@@ -230,7 +230,7 @@ TEST_P(Children, a_handle_assigned_from_another_invokes_the_new_callback) {
     ASSERT_TRUE(child.start());
     ASSERT_TRUE(target.start());
     target = std::move(child);
-    EXPECT_TRUE(target.started());
+    EXPECT_TRUE(target.is_started());
     int code = 0;
     target.set_function([&code](const ChildStatus& status) { code = status.code; });
     go = {};
@@ -254,7 +254,7 @@ TEST_P(Children, no_descriptor_is_leaked_and_none_is_required) {
     EXPECT_EQ(test::open_descriptors(), before);
   });
   TAMBOUR_NEEDS_LAST_DESCRIPTOR();
-  events::Children::avoid_pidfds(false);
+  detail::events::Children::avoid_pidfds(false);
   seen.clear();
   // Allows no new descriptor: the lowest free number is the limit.
   const test::OpenFilesLimit none(static_cast<rlim_t>(test::open_eventfd().get()));

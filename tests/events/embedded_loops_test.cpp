@@ -29,15 +29,15 @@ class EmbeddedLoops : public test::OnEveryBackend {
   template <class F>
   void with_each_inner(F&& f) {
     for (const BackendKind kind : {BackendKind::epoll, BackendKind::io_uring}) {
-      EventLoop own({.backend = kind});
-      if (own.backend().kind != kind) continue;
-      SCOPED_TRACE(own.backend().name);
-      EmbeddedLoop embedded(loop(), own);
+      EventLoop local({.backend = kind});
+      if (local.backend().kind != kind) continue;
+      SCOPED_TRACE(local.backend().name);
+      EmbeddedLoop embedded(loop(), local);
       const auto started = embedded.start();
       ASSERT_TRUE(started) << started.error().message();
-      ASSERT_TRUE(embedded.started());
+      ASSERT_TRUE(embedded.is_started());
       calls = 0;
-      f(own, embedded);
+      f(local, embedded);
     }
   }
 
@@ -178,7 +178,7 @@ TEST_P(EmbeddedLoops, a_backend_without_a_descriptor_cannot_be_embedded) {
     EXPECT_FALSE(EmbeddedLoop::possible(inner));
     EmbeddedLoop embedded(loop(), inner);
     EXPECT_EQ(embedded.start().error(), system_error(EOPNOTSUPP));
-    EXPECT_FALSE(embedded.started());
+    EXPECT_FALSE(embedded.is_started());
   }
   EXPECT_TRUE(EmbeddedLoop::possible(EventLoop({.backend = BackendKind::epoll})));
 }
@@ -209,7 +209,7 @@ TEST_P(EmbeddedLoops, a_stopped_embedded_loop_is_not_run) {
     EXPECT_EQ(calls, 1);
     inner.post(count());
     embedded.stop();
-    EXPECT_FALSE(embedded.started());
+    EXPECT_FALSE(embedded.is_started());
     EXPECT_EQ(loop().stats().references, 0);
     run_iterations();
     EXPECT_EQ(calls, 1);
@@ -241,7 +241,7 @@ TEST_P(EmbeddedLoops, an_embedded_loop_is_moved_and_destroyed_in_callbacks_of_bo
     ASSERT_TRUE(embedded->start());
     EmbeddedLoop elsewhere(std::move(*embedded));
     embedded.emplace(std::move(elsewhere));
-    EXPECT_TRUE(embedded->started());
+    EXPECT_TRUE(embedded->is_started());
     calls = 0;
     Timer other(inner, [this] { calls += 10; });
     Timer timer(in_inner ? inner : loop(), [&] {
@@ -266,7 +266,7 @@ TEST_P(EmbeddedLoops, either_loop_may_be_destroyed_first) {
     run_iterations();
     EXPECT_EQ(calls, 1);
     inner.reset();
-    EXPECT_FALSE(embedded.started());
+    EXPECT_FALSE(embedded.is_started());
     run_iterations();
     embedded.run_inner();
     EXPECT_EQ(loop().stats().references, 0);
@@ -276,7 +276,7 @@ TEST_P(EmbeddedLoops, either_loop_may_be_destroyed_first) {
   ASSERT_TRUE(embedded.start());
   run_iterations();
   destroy_loop();
-  EXPECT_FALSE(embedded.started());
+  EXPECT_FALSE(embedded.is_started());
   inner.post(count());
   inner.run();
   EXPECT_EQ(calls, 2);

@@ -54,10 +54,10 @@ class FileStatusTest : public test::OnEveryBackend {
 
   /// Invokes `f` and waits until one more change has been reported.
   template <class F>
-  void expect_reported(F&& f, const char* what) {
+  void expect_reported(F&& f, const char* text) {
     const std::size_t before = changes.size();
     f();
-    EXPECT_TRUE(run_until([&] { return changes.size() > before; })) << what;
+    EXPECT_TRUE(run_until([&] { return changes.size() > before; })) << text;
   }
 
   test::TemporaryFolder folder;
@@ -94,7 +94,7 @@ TEST_P(FileStatusTest, a_file_appears_grows_and_disappears) {
 TEST_P(FileStatusTest, a_path_with_a_null_byte_names_no_file) {
   FileStatus status(loop(), std::string("/tmp\0x", 6), {});
   EXPECT_EQ(status.start().error(), system_error(EINVAL));
-  EXPECT_FALSE(status.started());
+  EXPECT_FALSE(status.is_started());
 }
 
 TEST_P(FileStatusTest, an_action_that_changes_nothing_is_not_reported) {
@@ -315,7 +315,7 @@ TEST_P(FileStatusTest, a_stopped_handle_is_not_invoked) {
   expect_reported([this] { set_time(path, 5, 5); }, "time");
   run_iterations();
   EXPECT_EQ(changes.size(), 1U);
-  EXPECT_FALSE(second.started());
+  EXPECT_FALSE(second.is_started());
 }
 
 TEST_P(FileStatusTest, a_handle_may_be_moved_and_destroyed_anywhere) {
@@ -326,13 +326,13 @@ TEST_P(FileStatusTest, a_handle_may_be_moved_and_destroyed_anywhere) {
   for (auto& watcher : watchers) {
     watcher.emplace(loop(), path, [&, weight](const FileState& before, const FileState& now) {
       ++calls;
-      for (auto& each : watchers) each.reset();
+      for (auto& entry : watchers) entry.reset();
       EXPECT_EQ(*weight, 7);
       EXPECT_FALSE(now.same_as(before));
     });
     ASSERT_TRUE(watcher->start());
     FileStatus elsewhere(std::move(*watcher));
-    EXPECT_TRUE(elsewhere.started());
+    EXPECT_TRUE(elsewhere.is_started());
     watcher = std::move(elsewhere);
   }
   set_time(path, 5, 5);
@@ -347,8 +347,8 @@ TEST_P(FileStatusTest, a_moved_from_handle_may_be_stopped) {
   ASSERT_TRUE(watcher.start());
   FileStatus elsewhere(std::move(watcher));
   watcher.stop();  // NOLINT(bugprone-use-after-move)
-  EXPECT_FALSE(watcher.started());
-  EXPECT_TRUE(elsewhere.started());
+  EXPECT_FALSE(watcher.is_started());
+  EXPECT_TRUE(elsewhere.is_started());
 }
 
 TEST_P(FileStatusTest, a_handle_may_outlive_its_loop) {
@@ -357,7 +357,7 @@ TEST_P(FileStatusTest, a_handle_may_outlive_its_loop) {
   ASSERT_TRUE(watcher.start());
   set_time(path, 5, 5);
   destroy_loop();
-  EXPECT_FALSE(watcher.started());
+  EXPECT_FALSE(watcher.is_started());
   watcher.stop();
   EXPECT_TRUE(changes.empty());
 }

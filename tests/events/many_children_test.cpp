@@ -89,7 +89,7 @@ TEST_P(ManyChildren, any_child_reaps_all_children_without_a_handle_of_their_own)
       EXPECT_EQ(expected[status.pid], status.code);
       expected.erase(status.pid);
     }
-    EXPECT_TRUE(all.started());
+    EXPECT_TRUE(all.is_started());
     all.stop();
     ASSERT_TRUE(second.start());
   });
@@ -107,14 +107,14 @@ TEST_P(ManyChildren, every_handle_of_a_child_is_invoked_on_every_loop) {
     std::vector<std::jthread> threads;
     for (int i = 0; i < 3; ++i) {
       threads.emplace_back([&] {
-        EventLoop own(options());
-        const test::Heartbeat own_heartbeat(own);
-        Child child(own, pid, [&reported](const ChildStatus& status) {
+        EventLoop local(options());
+        const test::Heartbeat own_heartbeat(local);
+        Child child(local, pid, [&reported](const ChildStatus& status) {
           if (status.event == Event::exited && status.code == 9) ++reported;
         });
         EXPECT_TRUE(child.start());
         ++ready;
-        own.run();
+        local.run();
       });
     }
     while (ready < 3) std::this_thread::yield();

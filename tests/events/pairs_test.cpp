@@ -180,14 +180,14 @@ TEST_P(Pairs, the_first_invoked_callback_destroys_both) {
         other.reset();
       };
       {
-        EventLoop own(options());
-        one = first.make(own, destroy_both);
-        other = second.make(own, destroy_both);
+        EventLoop loop(options());
+        one = first.make(loop, destroy_both);
+        other = second.make(loop, destroy_both);
         one->trigger();
         other->trigger();
         // Several iterations: some backends do not report everything in the first.
-        for (int iteration = 0; iteration < 4; ++iteration) own.run_ready();
-        EXPECT_LE(own.stats().references, 0);
+        for (int iteration = 0; iteration < 4; ++iteration) loop.run_ready();
+        EXPECT_LE(loop.stats().references, 0);
       }
       EXPECT_EQ(calls, 1);
     }
@@ -203,16 +203,16 @@ TEST_P(Pairs, one_callback_destroys_the_other_handle_and_continues) {
       bool other_is_destroyed = false;
       int calls = 0;
       {
-        EventLoop own(options());
-        one = first.make(own, [&] {
+        EventLoop loop(options());
+        one = first.make(loop, [&] {
           ++calls;
           other.reset();
           other_is_destroyed = true;
         });
-        other = second.make(own, [&] { EXPECT_FALSE(other_is_destroyed); });
+        other = second.make(loop, [&] { EXPECT_FALSE(other_is_destroyed); });
         one->trigger();
         other->trigger();
-        for (int iteration = 0; iteration < 4; ++iteration) own.run_ready();
+        for (int iteration = 0; iteration < 4; ++iteration) loop.run_ready();
       }
       EXPECT_GE(calls, 1);
       EXPECT_EQ(other, nullptr);

@@ -69,11 +69,11 @@ TEST_P(SignalDispositions, the_handler_leaves_errno_alone) {
 
 TEST_P(SignalDispositions, successive_loops_use_the_same_descriptors) {
   const auto watch_once = [this] {
-    EventLoop own(options());
-    Signal signal(own, SIGUSR1, [this](int) { ++calls; });
+    EventLoop loop(options());
+    Signal signal(loop, SIGUSR1, [this](int) { ++calls; });
     ASSERT_TRUE(signal.start());
     ::raise(SIGUSR1);
-    for (int iteration = 0; iteration < 3; ++iteration) own.run_ready();
+    for (int iteration = 0; iteration < 3; ++iteration) loop.run_ready();
   };
   watch_once();
   const std::size_t before = test::open_descriptors();
@@ -135,7 +135,7 @@ TEST_P(SignalDispositions, a_handle_may_outlive_its_loop) {
   loop().run_ready();
   ::raise(SIGUSR1);
   destroy_loop();
-  EXPECT_FALSE(signal.started());
+  EXPECT_FALSE(signal.is_started());
   EXPECT_EQ(disposition(SIGUSR1).sa_handler, before.sa_handler);
   signal.stop();
   EXPECT_LE(calls, 1);

@@ -24,7 +24,7 @@
 namespace tambour::signal_safety_test {
 namespace {
 
-using events::SignalSlot;
+using detail::events::SignalSlot;
 
 /// A loop that counts the SIGUSR1 that it receives.
 struct Receiver {
@@ -115,20 +115,20 @@ TEST(SignalSafety, loop_that_follows_closed_descriptors_writes_to_none_of_the_pr
 TEST(SignalSafety, reopening_after_fork_replaces_no_foreign_descriptor) {
   SignalSlot* const slot = SignalSlot::acquire().value();
   ASSERT_TRUE(slot->watch(SIGUSR1));
-  const int number = slot->descriptor();
+  const int number = slot->fd();
   EXPECT_EQ(test::in_child([&] {
               const UntouchedSocket socket(number);
               // Not reopened, as after daemon(3): the slot must not write to the reused number.
               slot->claim();
               ::raise(SIGUSR1);
               if (!socket.untouched()) return 1;
-              if (!slot->reopen() || slot->descriptor() == number) return 2;
+              if (!slot->reopen() || slot->fd() == number) return 2;
               if (!is_socket(number)) return 3;
               const auto come = slot->take_pending();
               if (come != SignalSlot::bit_of(SIGUSR1)) return 4;
-              ::close(slot->descriptor());
-              const UntouchedSocket second(slot->descriptor());
-              const int second_number = slot->descriptor();
+              ::close(slot->fd());
+              const UntouchedSocket second(slot->fd());
+              const int second_number = slot->fd();
               slot->release();
               return is_socket(second_number) ? 0 : 5;
             }),

@@ -63,7 +63,7 @@ TEST_P(Signals, start_fails_for_a_signal_that_cannot_be_caught) {
     const auto started = signal.start();
     ASSERT_FALSE(started) << number;
     EXPECT_EQ(started.error(), system_error(EINVAL)) << number;
-    EXPECT_FALSE(signal.started());
+    EXPECT_FALSE(signal.is_started());
   }
   loop().run();  // No watcher keeps run() from returning.
   EXPECT_EQ(calls, 0);
@@ -112,20 +112,20 @@ TEST_P(Signals, loops_in_several_threads_each_receive_the_signal) {
   std::vector<std::jthread> runners;
   for (int i = 0; i < threads; ++i) {
     runners.emplace_back([&] {
-      EventLoop own(options());
-      const test::Heartbeat heartbeat(own);
+      EventLoop loop(options());
+      const test::Heartbeat heartbeat(loop);
       const auto self = std::this_thread::get_id();
       std::vector<Signal> signals;
       int left = 2;
       for (int watcher = 0; watcher < 2; ++watcher) {
-        signals.emplace_back(own, SIGUSR2, [&](int) {
+        signals.emplace_back(loop, SIGUSR2, [&](int) {
           if (std::this_thread::get_id() == self) ++invoked;
-          if (--left == 0) own.stop();
+          if (--left == 0) loop.stop();
         });
       }
       for (Signal& signal : signals) ASSERT_TRUE(signal.start());
       ++ready;
-      own.run();
+      loop.run();
     });
   }
   while (ready < threads) std::this_thread::yield();
@@ -245,7 +245,7 @@ TEST_P(Signals, a_handle_may_be_moved_and_destroyed_anywhere) {
   ASSERT_TRUE(signal->start());
   Signal elsewhere(std::move(*signal));
   signal.reset();
-  EXPECT_TRUE(elsewhere.started());
+  EXPECT_TRUE(elsewhere.is_started());
   signal.emplace(std::move(elsewhere));
   ::raise(SIGUSR1);
   run_iterations();

@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 
 class InSimulation : public testing::Test {
  protected:
-  Simulation simulation;
+  sim::Simulation simulation;
   EventLoop loop{simulation.add_host("clock").loop_options()};
   int calls = 0;
 };
@@ -73,10 +73,10 @@ TEST_F(InSimulation, timers_are_on_time_when_the_clock_is_set) {
 TEST_F(InSimulation, the_minimum_time_point_is_due_at_once) {
   WallTimer timer(loop, [&] { ++calls; });
   ASSERT_TRUE(timer.start_at(WallTime::min()));
-  EXPECT_EQ(simulation.run(1h), SimulationEnd::finished);
+  EXPECT_EQ(simulation.run(1h), sim::End::finished);
   EXPECT_EQ(calls, 1);
   ASSERT_TRUE(timer.start_at(WallTime::max()));
-  EXPECT_EQ(simulation.run(1h), SimulationEnd::stalled);
+  EXPECT_EQ(simulation.run(1h), sim::End::stalled);
   EXPECT_EQ(calls, 1);
 }
 
@@ -115,7 +115,7 @@ TEST_F(InSimulation, signals_can_be_fed) {
   simulation.after(1s, [&] { Signal::feed(loop, SIGTERM); });
   simulation.after(2s, [] { Signal::feed(SIGTERM); });
   simulation.after(3s, [&] { Signal::feed(loop, SIGTERM); });
-  EXPECT_EQ(simulation.run(), SimulationEnd::finished);
+  EXPECT_EQ(simulation.run(), sim::End::finished);
   EXPECT_EQ(calls, 3);
 }
 

@@ -9,9 +9,9 @@
 
 #include <tambour/tambour.h>
 
-#include "support/settable_clock.h"
 #include "support/process.h"
 #include "support/random.h"
+#include "support/settable_clock.h"
 
 namespace tambour::wall_timers_test {
 namespace {
@@ -36,7 +36,7 @@ TEST_P(WallTimers, a_timer_is_invoked_once_and_not_early) {
   EXPECT_TRUE(calls == 0 || wall_now() >= time);
   loop().run();
   EXPECT_EQ(calls, 1);
-  EXPECT_FALSE(timer.started());
+  EXPECT_FALSE(timer.is_started());
 }
 
 TEST_P(WallTimers, a_past_time_is_due_in_the_next_iteration) {
@@ -56,7 +56,7 @@ TEST_P(WallTimers, the_maximum_time_point_is_never_due) {
   settable.set_by(24h * 365 * 100);
   run_iterations();
   EXPECT_EQ(calls, 0);
-  EXPECT_TRUE(timer.started());
+  EXPECT_TRUE(timer.is_started());
 }
 
 TEST_P(WallTimers, intervals_are_aligned) {
@@ -75,7 +75,7 @@ TEST_P(WallTimers, intervals_are_aligned) {
     ASSERT_TRUE(timer.start_every(interval, offset));
     EXPECT_GT(timer.time(), before);
     EXPECT_LE(timer.time() - wall_now(), interval);
-    while (timer.started()) {
+    while (timer.is_started()) {
       EXPECT_EQ((timer.time().time_since_epoch() - 3ms) % interval, Duration::zero());
       loop().run_once();
     }
@@ -87,7 +87,7 @@ TEST_P(WallTimers, an_interval_has_to_be_positive) {
   WallTimer timer(loop(), count());
   EXPECT_EQ(timer.start_every(0s).error(), system_error(EINVAL));
   EXPECT_EQ(timer.start_every(-1s).error(), system_error(EINVAL));
-  EXPECT_FALSE(timer.started());
+  EXPECT_FALSE(timer.is_started());
   ASSERT_TRUE(timer.start_every(Duration::max(), Duration::min()));
   ASSERT_TRUE(timer.start_every(1ns));
   EXPECT_TRUE(run_until([this] { return calls == 3; }));
@@ -104,7 +104,7 @@ TEST_P(WallTimers, a_computed_timer_computes_the_next_time_before_each_call) {
   EXPECT_TRUE(run_until([this] { return calls == 3; }));
   EXPECT_EQ(asked_at.size(), 4U);
   EXPECT_EQ(timer.time(), WallTime::max());
-  EXPECT_TRUE(timer.started());
+  EXPECT_TRUE(timer.is_started());
   for (std::size_t i = 1; i < asked_at.size(); ++i) EXPECT_GE(asked_at[i] - asked_at[i - 1], 5ms);
   timer.recompute();
   run_iterations();
@@ -120,12 +120,12 @@ TEST_P(WallTimers, an_exception_of_the_calculation_stops_the_timer) {
   };
   WallTimer timer(loop(), count());
   EXPECT_THROW(static_cast<void>(timer.start_by(next)), std::runtime_error);
-  EXPECT_FALSE(timer.started());
+  EXPECT_FALSE(timer.is_started());
   throws = false;
   ASSERT_TRUE(timer.start_by(next));
   throws = true;
   EXPECT_THROW(loop().run(), std::runtime_error);
-  EXPECT_FALSE(timer.started());
+  EXPECT_FALSE(timer.is_started());
   EXPECT_EQ(calls, 0);
   EXPECT_EQ(loop().stats().references, 0);
 }
@@ -172,12 +172,12 @@ TEST_P(WallTimers, a_timer_may_be_moved_and_destroyed_anywhere) {
   for (auto& timer : timers) {
     timer = std::make_unique<WallTimer>(loop(), [&, weight] {
       ++calls;
-      for (auto& each : timers) each.reset();
+      for (auto& entry : timers) entry.reset();
       EXPECT_EQ(*weight, 7);
     });
     ASSERT_TRUE(timer->start_at(wall_now()));
     timer = std::make_unique<WallTimer>(std::move(*timer));
-    EXPECT_TRUE(timer->started());
+    EXPECT_TRUE(timer->is_started());
   }
   loop().run();
   EXPECT_EQ(calls, 1);
@@ -190,8 +190,8 @@ TEST_P(WallTimers, a_timer_may_outlive_its_loop) {
   ASSERT_TRUE(due.start_at(wall_now()));
   ASSERT_TRUE(later.start_at(wall_now() + 1h));
   destroy_loop();
-  EXPECT_FALSE(due.started());
-  EXPECT_FALSE(later.started());
+  EXPECT_FALSE(due.is_started());
+  EXPECT_FALSE(later.is_started());
   later.stop();
   EXPECT_EQ(calls, 0);
 }

@@ -205,7 +205,7 @@ class Calls : public test::Sweep {
 };
 
 TEST_P(Calls, may_fail_once) {
-  std::array<bool, base::call_count> occurs{};
+  std::array<bool, detail::base::call_count> occurs{};
   {
     const Faults none;
     EXPECT_FALSE(play([] {}, [] {}));

@@ -22,7 +22,7 @@ constexpr std::uint64_t nothing_to_do = ~std::uint64_t{0};
 
 /// Returns whether the completion is of a file operation that returns a descriptor.
 bool is_opening(std::uint64_t token) noexcept {
-  const FileOperation* op = backend::RingFiles::operation_of(token);
+  const FileOperation* op = detail::backend::RingFiles::operation_of(token);
   return op != nullptr && op->kind == detail::OperationKind::file_open;
 }
 
@@ -116,7 +116,7 @@ void Faults::rewrite(io_uring_cqe& completion) noexcept {
 
 }  // namespace tambour::test
 
-namespace tambour::base {
+namespace tambour::detail::base {
 
 std::optional<int> planned_outcome(Call call, io_uring* ring) noexcept {
   test::Faults* faults = test::plan.load();
@@ -127,4 +127,4 @@ void rewrite_completion(io_uring_cqe& completion) noexcept {
   if (test::Faults* faults = test::plan.load()) faults->rewrite(completion);
 }
 
-}  // namespace tambour::base
+}  // namespace tambour::detail::base

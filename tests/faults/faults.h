@@ -13,7 +13,7 @@
 
 namespace tambour::test {
 
-using base::Call;
+using detail::base::Call;
 
 class Faults {
  public:
@@ -47,8 +47,8 @@ class Faults {
   [[nodiscard]] bool hit() const noexcept { return hits_ != 0; }
 
  private:
-  friend std::optional<int> base::planned_outcome(Call call, io_uring* ring) noexcept;
-  friend void base::rewrite_completion(io_uring_cqe& completion) noexcept;
+  friend std::optional<int> detail::base::planned_outcome(Call call, io_uring* ring) noexcept;
+  friend void detail::base::rewrite_completion(io_uring_cqe& completion) noexcept;
 
   static constexpr std::size_t index(Call call) noexcept { return static_cast<std::size_t>(call); }
   /// Counts a call and returns whether it fails.
@@ -69,7 +69,7 @@ class Faults {
   unsigned times_ = 0;
   std::atomic<int> outcome_{0};  ///< 0: nothing fails.
   std::atomic<unsigned> hits_{0};
-  std::atomic<unsigned> counts_[base::call_count]{};
+  std::atomic<unsigned> counts_[detail::base::call_count]{};
 };
 
 }  // namespace tambour::test

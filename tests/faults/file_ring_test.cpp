@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/file.h>
+#include <tambour/file/file.h>
 
 #include "faults/faults.h"
 #include "loop/core.h"
@@ -15,7 +15,7 @@
 namespace tambour::file_ring_test {
 namespace {
 
-using base::Call;
+using detail::base::Call;
 using test::Faults;
 
 class FileRing : public test::OnEveryBackend {};
@@ -32,25 +32,27 @@ TEST_P(FileRing, is_replaced_by_threads_if_the_kernel_does_not_create_it) {
     SCOPED_TRACE(testing::Message() << static_cast<int>(call) << ": " << error);
     const std::size_t before = test::open_descriptors();
     {
-      EventLoop own(options());
+      EventLoop local(options());
       Faults faults;
       constexpr unsigned all = 100;
       faults.fail(call, 1, error, all);
       bool done = false;
-      spawn(own, [](std::string path, bool& right) -> Task<> {
+      spawn(local, [](std::string path, bool& right) -> Task<> {
         auto file = co_await File::open(path, FileMode::create);
         if (!file) co_return;
         const auto written = co_await file->write_at("text", 0);
         const auto synced = co_await file->sync();
         right = written && synced;
       }(folder.path() + "/file", done));
-      own.run();
+      local.run();
       EXPECT_TRUE(done);
       EXPECT_TRUE(faults.hit());
-      EXPECT_FALSE(loop::core_of(own).backend().supports(detail::OperationKind::file_read));
+      EXPECT_FALSE(
+          detail::loop::core_of(local).backend().supports(detail::OperationKind::file_read));
       // The decision is kept.
       const unsigned tries = faults.count(call);
-      EXPECT_FALSE(loop::core_of(own).backend().supports(detail::OperationKind::file_write));
+      EXPECT_FALSE(
+          detail::loop::core_of(local).backend().supports(detail::OperationKind::file_write));
       EXPECT_EQ(faults.count(call), tries);
     }
     EXPECT_LE(test::open_descriptors(), before + 1);  // The threads keep an eventfd.

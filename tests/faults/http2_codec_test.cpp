@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/buffer.h>
+#include <tambour/bytes/buffer.h>
 
 #include "faults/allocations.h"
 #include "http_message/h2/frame_parser.h"
@@ -17,12 +17,12 @@
 namespace tambour::http2_codec_test {
 namespace {
 
-using http::h2::FieldSection;
-using http::h2::Frame;
-using http::h2::FrameParser;
-using http::h2::HpackDecoder;
-using http::h2::HpackEncoder;
-using http::h2::Violation;
+using http::detail::h2::FieldSection;
+using http::detail::h2::Frame;
+using http::detail::h2::FrameParser;
+using http::detail::h2::HpackDecoder;
+using http::detail::h2::HpackEncoder;
+using http::detail::h2::Violation;
 
 /// Calls `function` until it does not throw; at most twice.
 template <class Function>
@@ -47,11 +47,11 @@ http::ResponseHead make_head() {
 /// Writes two heads and some frames; each function is repeated if it throws.
 Buffer write_frames(HpackEncoder& encoder, const http::ResponseHead& head) {
   Buffer to;
-  repeated([&] { http::h2::append_settings(to, {}); });
+  repeated([&] { http::detail::h2::append_settings(to, {}); });
   for (int i = 0; i < 2; ++i)
     EXPECT_TRUE(repeated([&] { return append_head(to, encoder, head, {.stream_id = 1}); }));
-  repeated([&] { http::h2::append_data(to, 1, Buffer(std::string_view("small")), false); });
-  repeated([&] { http::h2::append_ping(to, "12345678", true); });
+  repeated([&] { http::detail::h2::append_data(to, 1, Buffer(std::string_view("small")), false); });
+  repeated([&] { http::detail::h2::append_ping(to, "12345678", true); });
   return to;
 }
 
@@ -66,19 +66,20 @@ TEST(Http2Memory, writers_may_be_called_again) {
     FrameParser parser(FrameParser::Role::client);
     HpackDecoder decoder;
     Frame frame;
-    std::vector<http::h2::FrameKind> kinds;
+    std::vector<http::detail::h2::FrameKind> kinds;
     while (*parser.next(frames, frame)) {
       kinds.push_back(frame.kind);
-      if (frame.kind != http::h2::FrameKind::headers) continue;
-      const http::h2::FieldLimits limits{.bytes_max = 100'000};
+      if (frame.kind != http::detail::h2::FrameKind::headers) continue;
+      const http::detail::h2::FieldLimits limits{.bytes_max = 100'000};
       FieldSection section(limits);
       ASSERT_TRUE(decoder.decode(frame.text, section));
       http::Fields fields;
       section.move_fields_to(fields);
       EXPECT_TRUE(fields == head.fields);
     }
-    using enum http::h2::FrameKind;
-    EXPECT_EQ(kinds, (std::vector{settings, headers, headers, http::h2::FrameKind::data, ping}));
+    using enum http::detail::h2::FrameKind;
+    EXPECT_EQ(kinds,
+              (std::vector{settings, headers, headers, http::detail::h2::FrameKind::data, ping}));
     if (!test::memory_was_refused() || HasFailure()) break;
   }
 }
@@ -101,8 +102,8 @@ TEST(Http2Memory, the_parser_may_be_called_again) {
       repeated([&] { input.append(piece); });
       while (*repeated([&] { return parser.next(input, frame); })) {
         ++frames;
-        if (frame.kind == http::h2::FrameKind::headers) block_bytes += frame.text.size();
-        if (frame.kind == http::h2::FrameKind::data) data += frame.data.to_string();
+        if (frame.kind == http::detail::h2::FrameKind::headers) block_bytes += frame.text.size();
+        if (frame.kind == http::detail::h2::FrameKind::data) data += frame.data.to_string();
       }
     }
     test::grant_memory();
@@ -115,7 +116,7 @@ TEST(Http2Memory, the_parser_may_be_called_again) {
 }
 
 TEST(Http2Memory, the_decoder_fails_for_good) {
-  const http::h2::FieldLimits limits;
+  const http::detail::h2::FieldLimits limits;
   std::string block;
   for (char c = 'a'; c <= 'z'; ++c)
     block += std::string("\x40\1") + c + "\x7f\1" + std::string(128, c);

@@ -51,7 +51,7 @@ std::string exchange(EventLoop& loop) {
           auto body = co_await request.body().read_all();
           if (!body) co_return;
           if (request.path() == "/moved") {
-            or_throw(response.fields().set("Location", "/there"));
+            or_throw(response.headers().set("Location", "/there"));
             response.send(http::Status::found);
           } else if (request.path() == "/there") {
             if (!co_await response.write("in ")) co_return;

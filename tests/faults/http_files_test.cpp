@@ -43,23 +43,23 @@ TEST(HttpFileFaults, of_sendfile_are_overcome_or_end_the_connection) {
   http::Router router;
   router.get("/{path...}", http::serve_files(folder.path()));
   const http::Handler handler = std::move(router).handler();
-  for (const Case each :
+  for (const Case test_case :
        {Case{EINTR, false}, Case{EAGAIN, false}, Case{EINVAL, false}, Case{ENOSYS, false},
         Case{EPIPE, true}, Case{EIO, true}, Case{ENOMEM, true}}) {
     for (unsigned nth = 1; nth <= 3; ++nth) {
-      SCOPED_TRACE(testing::Message() << "call " << nth << ", error " << each.error);
+      SCOPED_TRACE(testing::Message() << "call " << nth << ", error " << test_case.error);
       EventLoop loop;
       auto server = http::Server::listen(loop, Endpoint::loopback_v4(0), handler);
       ASSERT_TRUE(server);
       Result<std::size_t> received = 0;
       spawn(loop, download(loop, server->endpoint(), received));
       test::Faults faults;
-      faults.fail(Call::sendfile, nth, each.error);
+      faults.fail(Call::sendfile, nth, test_case.error);
       loop.run();
       // Whether the file system tells what is in its cache decides whether the call is used.
       if (!faults.hit()) {
         EXPECT_EQ(received, file_bytes);
-      } else if (each.ends) {
+      } else if (test_case.ends) {
         EXPECT_FALSE(received);
       } else {
         EXPECT_EQ(received, file_bytes);

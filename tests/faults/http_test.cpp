@@ -25,7 +25,7 @@ using http::Response;
 Task<> answer(Request& request, Response& response) {
   auto body = co_await request.body().read_all();
   if (!body) co_return;
-  response.fields().set("Content-Type", "text/plain");
+  response.headers().set("Content-Type", "text/plain");
   if (request.path() == "/whole") {
     response.send(std::move(*body));
     co_return;

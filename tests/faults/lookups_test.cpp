@@ -32,9 +32,9 @@ class Server {
       if (tcp) tcp_ = std::move(*tcp);
     }
     const auto answer_all = [](UdpSocket& socket, DatagramBatch& batch) {
-      for (const Datagram each : batch) {
-        const std::string response = answer(each.bytes(), false);
-        static_cast<void>(socket.try_send_to(std::as_bytes(std::span(response)), each.peer()));
+      for (const Datagram datagram : batch) {
+        const std::string response = answer(datagram.bytes(), false);
+        static_cast<void>(socket.try_send_to(std::as_bytes(std::span(response)), datagram.peer()));
       }
       batch.clear();
     };
@@ -46,13 +46,13 @@ class Server {
 
  private:
   static std::string answer(std::span<const std::byte> packet, bool is_tcp) {
-    auto question = DnsMessage::parse(packet);
+    auto question = dns::Message::parse(packet);
     if (!question) return {};
-    DnsMessage response = DnsMessage::response_to(*question);
-    const DnsQuestion& asked = response.questions.at(0);
+    dns::Message response = dns::Message::response_to(*question);
+    const dns::Question& asked = response.questions.at(0);
     response.truncated = !is_tcp && asked.name.label() == "big";
-    if (asked.type == DnsType::a && !response.truncated)
-      response.answers.push_back({.name = asked.name, .ttl = 60, .data = DnsA{{192, 0, 2, 1}}});
+    if (asked.type == dns::Type::a && !response.truncated)
+      response.answers.push_back({.name = asked.name, .ttl = 60, .data = dns::A{{192, 0, 2, 1}}});
     return response.write().value_or("");
   }
 
@@ -82,7 +82,7 @@ class Server {
 };
 
 /// Counts the lookups that have succeeded.
-Task<> look_up(DnsResolver& resolver, EventLoop& loop, unsigned& succeeded, bool& has_ended) {
+Task<> look_up(dns::Resolver& resolver, EventLoop& loop, unsigned& succeeded, bool& has_ended) {
   for (const char* const name : {"small.test", "big.test", "other.test"}) {
     try {
       const auto found = co_await resolver.resolve(name, 80);
@@ -96,7 +96,7 @@ Task<> look_up(DnsResolver& resolver, EventLoop& loop, unsigned& succeeded, bool
 }
 
 /// Returns the number of lookups that have succeeded, of three.
-unsigned run_lookups(EventLoop& loop, DnsResolver& resolver) {
+unsigned run_lookups(EventLoop& loop, dns::Resolver& resolver) {
   unsigned succeeded = 0;
   bool has_ended = false;
   try {
@@ -123,11 +123,11 @@ TEST_P(Lookups, continue_after_allocations_have_failed) {
     SCOPED_TRACE("allocation " + std::to_string(nth));
     EventLoop loop;
     Server server(loop);
-    DnsResolver resolver(loop, {.resolv_conf = "",
-                                .hosts = "",
-                                .nsswitch_conf = "",
-                                .servers = {server.endpoint()},
-                                .settings = {"timeout:2"}});
+    dns::Resolver resolver(loop, {.resolv_conf = "",
+                                  .hosts = "",
+                                  .nsswitch_conf = "",
+                                  .servers = {server.endpoint()},
+                                  .settings = {"timeout:2"}});
     // So that the latency of the server is known.
     ASSERT_EQ(run_lookups(loop, resolver), 3U);
     resolver.clear_cache();
@@ -145,7 +145,7 @@ TEST(LookupsOverUdp, continue_without_segments_if_the_kernel_refuses_them) {
   for (const int error : {EIO, EINVAL, EMSGSIZE}) {
     EventLoop loop;
     Server server(loop);
-    DnsResolver resolver(
+    dns::Resolver resolver(
         loop,
         {.resolv_conf = "", .hosts = "", .nsswitch_conf = "", .servers = {server.endpoint()}});
     test::Faults faults;
@@ -161,7 +161,7 @@ TEST(LookupsOverUdp, continue_without_segments_if_the_kernel_refuses_them) {
 TEST(LookupsOverUdp, do_not_use_segments_that_the_kernel_does_not_know) {
   EventLoop loop;
   Server server(loop);
-  DnsResolver resolver(
+  dns::Resolver resolver(
       loop, {.resolv_conf = "", .hosts = "", .nsswitch_conf = "", .servers = {server.endpoint()}});
   test::Faults faults;
   faults.fail(test::Call::getsockopt, 1, ENOPROTOOPT);
@@ -174,7 +174,7 @@ TEST(LookupsOverUdp, do_not_use_segments_that_the_kernel_does_not_know) {
 /// opened; 0: all can.
 unsigned questions_of_sorting(unsigned nth) {
   EventLoop loop;
-  dns::AddressOrder order(loop::core_of(loop).backend().system());
+  dns::detail::AddressOrder order(detail::loop::core_of(loop).backend().system());
   test::Faults faults;
   if (nth != 0) faults.fail(test::Call::socket, nth, EAFNOSUPPORT);
   for (unsigned i = 0; i < 1000; ++i) {

@@ -161,7 +161,7 @@ struct PipeRead : FileOperation {
 
 /// The loop asks the ring whether a file operation still exists, and that answer may be lost too.
 TEST_P(Losses, of_answers_about_operations_are_repaired) {
-  backend::Backend& backend = loop::core_of(loop()).backend();
+  detail::backend::Backend& backend = detail::loop::core_of(loop()).backend();
   // The wakeup must be a completion.
   if (!is(BackendKind::io_uring)) GTEST_SKIP() << "no ring";
   if (!backend.supports(detail::OperationKind::file_read)) GTEST_SKIP() << "no file operations";

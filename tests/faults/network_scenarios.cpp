@@ -124,7 +124,7 @@ Error play_unix(EventLoop& loop) {
   if (!first_error.note(far.peer_credentials())) return first_error.error();
   return play_task(loop, first_error,
                    [](UnixStream& from, UnixStream& to, FirstError& outcome) -> Task<> {
-                     const std::array<int, 1> passed{to.descriptor()};
+                     const std::array<int, 1> passed{to.fd()};
                      const auto bytes = std::as_bytes(std::span(std::string_view("hello")));
                      if (!outcome.note(co_await from.send(bytes, passed))) co_return;
                      std::array<std::byte, 100> place;

@@ -42,12 +42,12 @@ class Reader {
     if (watcher_.error()) {
       EXPECT_EQ(events, Events::error);
       EXPECT_FALSE(error_) << "reported twice";
-      EXPECT_FALSE(watcher_.started());
+      EXPECT_FALSE(watcher_.is_started());
       error_ = watcher_.error();
       return;
     }
     std::array<char, 64> buffer;
-    const auto got = ::read(watcher_.descriptor(), buffer.data(), buffer.size());
+    const auto got = ::read(watcher_.fd(), buffer.data(), buffer.size());
     if (got > 0) bytes_ += static_cast<int>(got);
   }
 
@@ -258,7 +258,7 @@ Error play_process(EventLoop& loop) {
   Error error = spawned ? Error() : spawned.error();
   if (spawned) {
     const pid_t pid = spawned->pid();
-    run_until(loop, [&] { return !spawned->running(); }, "the process's end");
+    run_until(loop, [&] { return !spawned->is_running(); }, "the process's end");
     const ChildStatus status = spawned->status().value_or(ChildStatus());
     if (status.event == ChildStatus::Event::lost) {
       error = system_error(status.code);
@@ -278,7 +278,7 @@ Error play_wall_timer(EventLoop& loop) {
   const auto now = std::chrono::time_point_cast<Duration>(std::chrono::system_clock::now());
   if (const auto started = once.start_at(now + 2ms); !started) return started.error();
   if (const auto started = again.start_every(1ms); !started) return started.error();
-  run_until(loop, [&] { return calls >= 4 && !once.started(); }, "the time of day");
+  run_until(loop, [&] { return calls >= 4 && !once.is_started(); }, "the time of day");
   return {};
 }
 
@@ -297,8 +297,8 @@ class MissingFile {
   }
 
   void make() const {
-    const UniqueFd made(::open(path_.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
-    if (!made.is_open()) std::abort();
+    const UniqueFd unique_fd(::open(path_.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+    if (!unique_fd.is_open()) std::abort();
   }
   void remove() const { ::unlink(path_.c_str()); }
   [[nodiscard]] const std::string& path() const { return path_; }
@@ -389,7 +389,7 @@ Task<Error> nap() {
 
 /// Waits until a stop is requested.
 Task<Error> wait_for_bytes(int fd) {
-  const auto events = co_await ready(fd, Events::read);
+  const auto events = co_await wait_ready(fd, Events::read);
   EXPECT_FALSE(events) << "there are none";
   co_return events || events.error() == system_error(ECANCELED) ? Error() : events.error();
 }

@@ -23,12 +23,12 @@ const std::vector<Scenario>& all_scenarios();
 
 /// Runs the loop until `done` returns true. Fails the test after five seconds.
 template <class Done>
-void run_until(EventLoop& loop, Done&& done, const char* what) {
+void run_until(EventLoop& loop, Done&& done, const char* text) {
   bool late = false;
   Timer limit(loop, [&late] { late = true; });
   limit.start(std::chrono::seconds(5));
   while (!done() && !late) loop.run_once();
-  EXPECT_TRUE(done()) << what << " did not happen in time";
+  EXPECT_TRUE(done()) << text << " did not happen in time";
 }
 
 /// Bytes that go through a pipe and are read by a watcher.

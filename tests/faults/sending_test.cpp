@@ -14,7 +14,7 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/connection.h>
+#include <tambour/net/connection.h>
 
 #include "faults/allocations.h"
 #include "support/on_every_backend.h"
@@ -53,7 +53,7 @@ class Sending : public test::OnEveryBackend {
       loop().run();
       EXPECT_EQ(ends, std::vector<Error>{system_error(ENOMEM)});
       std::string all(message.size(), '\0');
-      const ssize_t got = ::recv(both.far.descriptor(), all.data(), all.size(), 0);
+      const ssize_t got = ::recv(both.far.fd(), all.data(), all.size(), 0);
       EXPECT_GT(got, 0);
       EXPECT_EQ(all.find('n'), std::string::npos);
       if (HasFailure()) return;
@@ -106,7 +106,7 @@ TEST_P(Sending, a_handle_queues_an_operation_or_throws) {
     const bool was_refused = test::memory_was_refused();
     run_iterations();
     std::array<char, 8> got{};
-    const ssize_t size = ::recv(both.far.descriptor(), got.data(), got.size(), 0);
+    const ssize_t size = ::recv(both.far.fd(), got.data(), got.size(), 0);
     EXPECT_EQ(std::string(got.data(), std::size_t(size)), expected);
     handle.close();
     loop().run();

@@ -1,5 +1,5 @@
 // A StreamClient whose attempts run out of memory.
-#include <tambour/stream_client.h>
+#include <tambour/net/stream_client.h>
 
 #include <cerrno>
 #include <chrono>

@@ -15,7 +15,7 @@
 namespace tambour::test {
 namespace {
 
-Task<> receive_all(Channel<std::string>& from, AsyncMutex& mutex, int& count) {
+Task<> receive_all(TaskChannel<std::string>& from, TaskMutex& mutex, int& count) {
   while (auto item = co_await from.receive()) {
     const auto guard = co_await mutex.lock();
     EXPECT_TRUE(guard);
@@ -23,7 +23,7 @@ Task<> receive_all(Channel<std::string>& from, AsyncMutex& mutex, int& count) {
   }
 }
 
-Task<> send_all(Channel<std::string>& to, int items) {
+Task<> send_all(TaskChannel<std::string>& to, int items) {
   for (int i = 0; i < items; ++i) {
     if (!co_await to.send("an item that is too long for the buffer of a string")) co_return;
   }
@@ -38,8 +38,8 @@ Task<Result<int>> twice(std::vector<int> numbers) {
 
 Error play_channels(EventLoop& loop) {
   Error error;
-  AsyncMutex mutex(loop);
-  Channel<std::string> channel(loop, 2);
+  TaskMutex mutex(loop);
+  TaskChannel<std::string> channel(loop, 2);
   int received = 0;
   TaskScope scope(loop);
   // Allocations of the tasks throw.
@@ -49,7 +49,7 @@ Error play_channels(EventLoop& loop) {
   });
   for (int i = 0; i < 2; ++i) scope.spawn(receive_all(channel, mutex, received));
   scope.spawn(
-      [](Channel<std::string>& to) -> Task<> {
+      [](TaskChannel<std::string>& to) -> Task<> {
         std::vector<Task<>> senders;
         for (int i = 0; i < 3; ++i) senders.push_back(send_all(to, 4));
         co_await when_all(std::move(senders));

@@ -22,8 +22,8 @@ class UdpFaults : public test::OnEveryBackend {
   using OnEveryBackend::loop;
 
  protected:
-  UdpSocket bind(const UdpOptions& how = {}) {
-    auto socket = UdpSocket::bind(loop(), Endpoint::loopback_v4(0), how);
+  UdpSocket bind(const UdpOptions& options = {}) {
+    auto socket = UdpSocket::bind(loop(), Endpoint::loopback_v4(0), options);
     if (!socket) throw std::system_error(socket.error());
     return std::move(*socket);
   }

@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/event_loop.h>
-#include <tambour/fd_watcher.h>
-#include <tambour/timer.h>
+#include <tambour/loop/event_loop.h>
+#include <tambour/loop/fd_watcher.h>
+#include <tambour/loop/timer.h>
 
 #include "faults/faults.h"
 #include "support/files.h"
@@ -16,7 +16,7 @@ namespace tambour::waiting_test {
 namespace {
 
 using namespace std::chrono_literals;
-using base::Call;
+using detail::base::Call;
 
 TEST(Waiting, a_wait_under_a_filter_that_ends_with_an_event_is_one_system_call) {
   constexpr int no_filters = 77;

@@ -12,9 +12,9 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/embedded_loop.h>
-#include <tambour/file.h>
-#include <tambour/task_scope.h>
+#include <tambour/events/embedded_loop.h>
+#include <tambour/file/file.h>
+#include <tambour/task/scope.h>
 
 #include "backend/file_operation.h"
 #include "loop/core.h"
@@ -29,7 +29,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-backend::Backend& backend_of(EventLoop& loop) { return loop::core_of(loop).backend(); }
+detail::backend::Backend& backend_of(EventLoop& loop) {
+  return detail::loop::core_of(loop).backend();
+}
 
 bool has_ring(EventLoop& loop) {
   return backend_of(loop).supports(detail::OperationKind::file_read);
@@ -101,7 +103,7 @@ TEST_P(FileRing, wakes_up_the_waiting_loop) {
   while (read.calls == 0) loop().run_once();
   writer.join();
   EXPECT_EQ(read.result, 1);
-  EXPECT_TRUE(limit.started());
+  EXPECT_TRUE(limit.is_started());
 }
 
 TEST_P(FileRing, lets_the_loop_sleep_while_an_operation_is_in_progress) {
@@ -147,14 +149,14 @@ TEST_P(FileRing, executes_more_operations_than_it_has_entries) {
   LoopOptions small = options();
   small.submission_entries = 2;
   small.completion_entries = 4;
-  EventLoop own(small);
+  EventLoop loop(small);
   const int count = int(test::scaled(500));
   int right = 0;
   {
-    TaskScope scope(own);
+    TaskScope scope(loop);
     for (int i = 0; i < count; ++i)
       scope.spawn(write_once(folder.path() + "/file", std::uint64_t(i) * 10, right));
-    own.run();
+    loop.run();
     EXPECT_TRUE(scope.empty());
   }
   EXPECT_EQ(right, count);
@@ -210,7 +212,7 @@ TEST_P(FileRing, reports_completions_to_an_outer_loop) {
   writer.start(20ms);
   Timer limit(outer, [&] { outer.stop(); });
   limit.start(10s);
-  while (read.calls == 0 && limit.started()) outer.run_once();
+  while (read.calls == 0 && limit.is_started()) outer.run_once();
   EXPECT_EQ(read.calls, 1);
 }
 
@@ -235,7 +237,7 @@ TEST_P(FileRing, reports_operations_that_were_submitted_before_the_outer_loop_wa
   limit.start(10s);
   {
     const std::jthread writer = write_later(before);
-    while (before.calls == 0 && limit.started()) outer.run_once();
+    while (before.calls == 0 && limit.is_started()) outer.run_once();
   }
   EXPECT_EQ(before.calls, 1);
   // Two that were submitted together, of which one is complete at once.
@@ -244,9 +246,9 @@ TEST_P(FileRing, reports_operations_that_were_submitted_before_the_outer_loop_wa
   test::write_to(complete.pipe.far);
   backend_of(loop()).submit(complete);
   backend_of(loop()).submit(later);
-  while (complete.calls == 0 && limit.started()) outer.run_once();
+  while (complete.calls == 0 && limit.is_started()) outer.run_once();
   const std::jthread writer = write_later(later);
-  while (later.calls == 0 && limit.started()) outer.run_once();
+  while (later.calls == 0 && limit.is_started()) outer.run_once();
   EXPECT_EQ(complete.calls, 1);
   EXPECT_EQ(later.calls, 1);
 }
@@ -260,13 +262,13 @@ TEST_P(FileRing, of_the_parent_keeps_its_operations_after_fork) {
               if (!run_until([&] { return read.calls == 1; })) return 2;
               if (read.result != -ECANCELED) return 3;
               // The child gets a ring of its own.
-              PipeRead own;
+              PipeRead pipe_read;
               if (!has_ring(loop())) return 4;
-              backend_of(loop()).submit(own);
+              backend_of(loop()).submit(pipe_read);
               run_iterations();
-              test::write_to(own.pipe.far);
-              if (!run_until([&] { return own.calls == 1; })) return 5;
-              return own.result == 1 ? 0 : 6;
+              test::write_to(pipe_read.pipe.far);
+              if (!run_until([&] { return pipe_read.calls == 1; })) return 5;
+              return pipe_read.result == 1 ? 0 : 6;
             }),
             0);
   EXPECT_EQ(read.calls, 0);

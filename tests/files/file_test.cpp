@@ -1,5 +1,5 @@
 // Files in tasks, on every backend and in a simulation.
-#include <tambour/file.h>
+#include <tambour/file/file.h>
 
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -20,10 +20,10 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/simulation.h>
-#include <tambour/task_scope.h>
-#include <tambour/wait.h>
-#include <tambour/worker_pool.h>
+#include <tambour/sim/simulation.h>
+#include <tambour/task/scope.h>
+#include <tambour/task/sleep.h>
+#include <tambour/threads/worker_pool.h>
 
 #include "support/blocks.h"
 #include "support/on_every_backend.h"
@@ -47,16 +47,16 @@ std::string random_text(std::size_t size) {
 Task<> play_with_files(std::string folder) {
   const std::string path = folder + "/file";
   EXPECT_EQ((co_await File::open(path)).error(), system_error(ENOENT));
-  auto made = co_await File::open(path, FileMode::create_new);
-  EXPECT_TRUE(made) << made.error().message();
-  if (!made) co_return;
+  auto created = co_await File::open(path, FileMode::create_new);
+  EXPECT_TRUE(created) << created.error().message();
+  if (!created) co_return;
   EXPECT_EQ((co_await File::open(path, FileMode::create_new)).error(), system_error(EEXIST));
-  EXPECT_EQ(co_await made->size(), 0U);
+  EXPECT_EQ(co_await created->size(), 0U);
 
   const std::string text = random_text(1 << 20);
-  EXPECT_TRUE(co_await made->write_at(text, 0));
-  EXPECT_EQ(co_await made->size(), text.size());
-  EXPECT_TRUE(co_await made->sync());
+  EXPECT_TRUE(co_await created->write_at(text, 0));
+  EXPECT_EQ(co_await created->size(), text.size());
+  EXPECT_TRUE(co_await created->sync());
 
   auto file = co_await File::open(path);
   EXPECT_TRUE(file);
@@ -83,14 +83,14 @@ Task<> play_with_files(std::string folder) {
   for (const std::uint64_t place : nowhere) {
     EXPECT_EQ((co_await file->read_at(bytes, place)).error(), system_error(EINVAL));
     EXPECT_EQ((co_await file->read_at({}, place)).error(), system_error(EINVAL));
-    EXPECT_EQ((co_await made->write_at("x", place)).error(), system_error(EINVAL));
+    EXPECT_EQ((co_await created->write_at("x", place)).error(), system_error(EINVAL));
   }
   EXPECT_EQ(co_await file->read_at(bytes, 0), block.size());
   EXPECT_EQ(std::memcmp(block.data(), text.data(), block.size()), 0);
 
-  EXPECT_TRUE(co_await made->truncate(10));
+  EXPECT_TRUE(co_await created->truncate(10));
   EXPECT_EQ(co_await file->size(), 10U);
-  EXPECT_TRUE(co_await made->write_at("end", 20));
+  EXPECT_TRUE(co_await created->write_at("end", 20));
   EXPECT_EQ(co_await file->read_at(bytes, 0), 23U);
   EXPECT_EQ(std::string(block.data(), 23), text.substr(0, 10) + std::string(10, '\0') + "end");
 
@@ -101,7 +101,7 @@ Task<> play_with_files(std::string folder) {
   EXPECT_TRUE(moved.is_open());
   EXPECT_EQ(co_await moved.read_at(bytes, 0), 0U);
   moved.close();
-  EXPECT_EQ(moved.descriptor(), -1);
+  EXPECT_EQ(moved.fd(), -1);
   EXPECT_EQ((co_await moved.read_at(bytes, 0)).error(), system_error(EBADF));
   EXPECT_EQ((co_await moved.sync()).error(), system_error(EBADF));
 }
@@ -175,8 +175,8 @@ Task<> play_without_cache(std::string folder, bool exactly, bool& can) {
   const std::string path = folder + "/direct";
   const std::string text = random_text(3 * 4096 + 100);
   {
-    auto made = co_await File::open(path, FileMode::create);
-    EXPECT_TRUE(made && co_await made->write_at(text, 0));
+    auto created = co_await File::open(path, FileMode::create);
+    EXPECT_TRUE(created && co_await created->write_at(text, 0));
   }
   auto file = co_await File::open(path, FileMode::update, 0, FileCache::none);
   can = file.has_value();
@@ -257,15 +257,15 @@ TEST_P(Files, an_error_returns_the_bytes_that_were_not_written) {
     ::setrlimit(RLIMIT_FSIZE, &limit);
     ::signal(SIGXFSZ, SIG_IGN);
     bool right = false;
-    EventLoop own(options());
-    spawn(own, [](std::string path, bool& same) -> Task<> {
+    EventLoop loop(options());
+    spawn(loop, [](std::string path, bool& same) -> Task<> {
       const std::string text = random_text(300'000);
       auto file = co_await File::open(path, FileMode::create);
       Buffer buffer = in_blocks(text, 20'000);
       const auto written = co_await file->write_at(buffer, 10'000);
       same = !written && written.error() == system_error(EFBIG) && buffer == text.substr(90'000);
     }(folder.path() + "/file", right));
-    own.run();
+    loop.run();
     return right ? 0 : 1;
   });
   EXPECT_EQ(status, 0);
@@ -376,15 +376,15 @@ TEST_P(Files, tasks_are_destroyed_while_files_are_opened_read_and_written) {
   for (std::size_t round = 0; round < test::scaled(1000); ++round) {
     TaskScope scope(loop());
     for (int i = 0; i < 4; ++i) {
-      scope.spawn([](std::string at, int what) -> Task<> {
+      scope.spawn([](std::string at, int kind) -> Task<> {
         auto file = co_await File::open(at, FileMode::update);
         if (!file) co_return;
         // Part of the frame, which is destroyed with the task.
         std::array<std::byte, 16384> place{};
-        if (what == 0) static_cast<void>(co_await file->write_at(place, 0));
-        if (what == 1) static_cast<void>(co_await file->sync());
+        if (kind == 0) static_cast<void>(co_await file->write_at(place, 0));
+        if (kind == 1) static_cast<void>(co_await file->sync());
         Buffer bytes = in_blocks(std::string(40'000, 'x'), 500);
-        if (what == 2) static_cast<void>(co_await file->write_at(bytes, 0));
+        if (kind == 2) static_cast<void>(co_await file->write_at(bytes, 0));
         for (;;) static_cast<void>(co_await file->read_at(place, 4096));
       }(path(), i));
     }
@@ -457,16 +457,16 @@ TEST_P(Files, work_in_a_forked_child) {
 class SimulatedDisk : public testing::Test {
  public:
   static std::string play(std::uint64_t seed) {
-    SimulationOptions options = SimulationOptions::rough(seed);
+    sim::Options options = sim::Options::rough(seed);
     options.no_descriptors = options.no_memory = 0;
-    Simulation simulation(seed, options);
-    SimulatedHost& host = simulation.add_host("host");
+    sim::Simulation simulation(seed, options);
+    sim::Host& host = simulation.add_host("host");
     EventLoop loop(host.loop_options());
     bool can = false;
     spawn(loop, play_with_files("/folder"));
     spawn(loop, play_with_buffers("/folder"));
     spawn(loop, play_without_cache("/folder", true, can));
-    EXPECT_EQ(simulation.run(), SimulationEnd::finished);
+    EXPECT_EQ(simulation.run(), sim::End::finished);
     EXPECT_EQ(host.descriptors(), 0U);
     EXPECT_TRUE(can);
     return simulation.trace();

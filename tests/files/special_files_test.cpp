@@ -116,7 +116,7 @@ TEST_P(SpecialFiles, a_file_that_was_opened_is_blocking) {
     auto file = co_await File::open(at, FileMode::create);
     EXPECT_TRUE(file);
     if (file) {
-      EXPECT_EQ(::fcntl(file->descriptor(), F_GETFL) & O_NONBLOCK, 0);
+      EXPECT_EQ(::fcntl(file->fd(), F_GETFL) & O_NONBLOCK, 0);
     }
   }(path()));
 }

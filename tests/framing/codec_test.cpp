@@ -1,6 +1,6 @@
 // Framing: which messages are taken from a buffer, which are incomplete and which are rejected,
 // however the bytes are divided.
-#include <tambour/codec.h>
+#include <tambour/net/codec.h>
 
 #include <cerrno>
 #include <memory>
@@ -41,13 +41,13 @@ void take_all(Buffer& buffer, Take take, Taken& taken) {
   }
 }
 
-/// Appends the bytes in pieces of random sizes up to `most`, each in a block of its own or not.
+/// Appends the bytes in pieces of random sizes up to `limit`, each in a block of its own or not.
 template <class Take>
-Taken in_pieces(std::string_view bytes, Take take, std::size_t most, test::Random& random) {
+Taken in_pieces(std::string_view bytes, Take take, std::size_t limit, test::Random& random) {
   Buffer buffer;
   Taken taken;
   while (!bytes.empty()) {
-    const std::size_t size = std::min(bytes.size(), random.below(most) + 1);
+    const std::size_t size = std::min(bytes.size(), random.below(limit) + 1);
     if (random.below(2) == 0) {
       buffer.append(bytes.substr(0, size));
     } else {
@@ -63,15 +63,15 @@ template <class Take>
 void expect(std::string_view bytes, Take take, const Taken& expected) {
   TAMBOUR_TRACE_SEED();
   test::Random random;
-  for (const std::size_t most : {std::size_t{1}, std::size_t{3}, bytes.size() + 1}) {
-    const Taken taken = in_pieces(bytes, take, most, random);
+  for (const std::size_t limit : {std::size_t{1}, std::size_t{3}, bytes.size() + 1}) {
+    const Taken taken = in_pieces(bytes, take, limit, random);
     EXPECT_EQ(taken.messages, expected.messages);
     EXPECT_EQ(taken.error, expected.error);
   }
 }
 
-auto lines(std::size_t most) {
-  return [most](Buffer& from) { return take_line(from, {.bytes_max = most}); };
+auto lines(std::size_t limit) {
+  return [limit](Buffer& from) { return take_line(from, {.bytes_max = limit}); };
 }
 
 TEST(Lines, end_with_a_line_feed_and_an_optional_carriage_return) {
@@ -172,11 +172,11 @@ TEST(LengthPrefixed, is_rejected_as_soon_as_the_length_exceeds_the_limit) {
   Buffer buffer("\x04");
   for (int i = 0; i < 2; ++i) EXPECT_EQ(take_message(buffer, options).error(), too_long);
   EXPECT_EQ(buffer, "\x04");
-  for (const std::string most :
+  for (const std::string limit :
        {"\xff\xff\xff\xff\xff\xff\xff\xff", "\x7f\xff\xff\xff\xff\xff\xff\xff",
         "\x7f\xff\xff\xff\xff\xff\xff\xf8"}) {
     const LengthOptions unlimited{.length_bytes = 8, .bytes_max = SIZE_MAX};
-    expect(most, messages(unlimited), {{}, too_long});
+    expect(limit, messages(unlimited), {{}, too_long});
   }
   // The longest message that a buffer can hold together with its length is accepted as incomplete.
   expect("\x7f\xff\xff\xff\xff\xff\xff\xf7 and so on",

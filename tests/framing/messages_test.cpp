@@ -7,9 +7,9 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/codec.h>
-#include <tambour/tcp.h>
-#include <tambour/when.h>
+#include <tambour/net/codec.h>
+#include <tambour/net/tcp.h>
+#include <tambour/task/combinators.h>
 
 #include "support/on_every_backend.h"
 #include "support/scale.h"
@@ -35,8 +35,7 @@ class Messages : public test::OnEveryBackend {
     OnEveryBackend::TearDown();
   }
   void far_sends(std::string_view text) {
-    ASSERT_EQ(::send(far.descriptor(), text.data(), text.size(), MSG_NOSIGNAL),
-              ssize_t(text.size()));
+    ASSERT_EQ(::send(far.fd(), text.data(), text.size(), MSG_NOSIGNAL), ssize_t(text.size()));
   }
 
   Stream near, far;
@@ -75,7 +74,7 @@ TEST_P(Messages, are_returned_when_they_are_complete) {
 TEST_P(Messages, eof_between_messages_differs_from_eof_within_a_message) {
   std::vector<std::string> notes;
   far_sends("one\n");
-  ASSERT_EQ(::shutdown(far.descriptor(), SHUT_WR), 0);
+  ASSERT_EQ(::shutdown(far.fd(), SHUT_WR), 0);
   run(note_lines(near, buffer, notes));
   EXPECT_EQ(notes, (std::vector<std::string>{"one", "End of stream"}));
   notes.clear();
@@ -116,7 +115,7 @@ TEST_P(Messages, of_any_size_arrive_unchanged) {
 
 TEST_P(Messages, of_a_fixed_size_leave_the_following_bytes) {
   far_sends("headbody");
-  ASSERT_EQ(::shutdown(far.descriptor(), SHUT_WR), 0);
+  ASSERT_EQ(::shutdown(far.fd(), SHUT_WR), 0);
   run([](Stream& stream, Buffer& in) -> Task<> {
     auto nothing = co_await read_exactly(stream, in, 0);
     EXPECT_TRUE(nothing && nothing->empty());

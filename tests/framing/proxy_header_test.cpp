@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/proxy_protocol.h>
+#include <tambour/net/proxy_protocol.h>
 
 #include "framing/crc32c.h"
 
@@ -202,9 +202,9 @@ TEST(ProxyFields, are_found_by_their_type) {
 }
 
 TEST(ProxyChecksum, is_that_of_rfc_4960) {
-  EXPECT_EQ(framing::crc32c("123456789"), 0xE3069283U);
-  EXPECT_EQ(framing::crc32c("6789", framing::crc32c("12345")), 0xE3069283U);
-  EXPECT_EQ(framing::crc32c(std::string(32, '\0')), 0x8A9136AAU);
+  EXPECT_EQ(detail::framing::crc32c("123456789"), 0xE3069283U);
+  EXPECT_EQ(detail::framing::crc32c("6789", detail::framing::crc32c("12345")), 0xE3069283U);
+  EXPECT_EQ(detail::framing::crc32c(std::string(32, '\0')), 0x8A9136AAU);
 }
 
 TEST(ProxyChecksum, is_verified_if_present) {

@@ -13,11 +13,11 @@ using Bytes = std::span<const std::uint8_t>;
 
 /// Thrown by a check if the library and the model disagree.
 struct Wrong {
-  std::string what;
+  std::string text;
 };
 
-inline void expect(bool holds, std::string_view what) {
-  if (!holds) throw Wrong{std::string(what)};
+inline void expect(bool holds, std::string_view text) {
+  if (!holds) throw Wrong{std::string(text)};
 }
 
 inline std::string_view text_of(Bytes bytes) {

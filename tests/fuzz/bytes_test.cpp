@@ -33,7 +33,7 @@ class FuzzedBytes : public testing::TestWithParam<Target> {
     try {
       GetParam().check(bytes);
     } catch (const fuzz::Wrong& wrong) {
-      return wrong.what;
+      return wrong.text;
     }
     return "";
   }
@@ -75,13 +75,12 @@ INSTANTIATE_TEST_SUITE_P(
                     Target{"codec", fuzz::check_codec}, Target{"proxy", fuzz::check_proxy},
                     Target{"dns", fuzz::check_dns}, Target{"evdns", fuzz::check_evdns},
                     Target{"url", fuzz::check_url}, Target{"http", fuzz::check_http},
-                    Target{"hpack", fuzz::check_hpack},
-                    Target{"h2_frames", fuzz::check_h2_frames},
+                    Target{"hpack", fuzz::check_hpack}, Target{"h2_frames", fuzz::check_h2_frames},
                     Target{"http_server", fuzz::check_http_server},
                     Target{"coding", fuzz::check_coding}, Target{"cookie", fuzz::check_cookie},
                     Target{"multipart", fuzz::check_multipart},
                     Target{"websocket", fuzz::check_websocket}),
-    [](const auto& each) { return std::string(each.param.name); });
+    [](const auto& entry) { return std::string(entry.param.name); });
 
 }  // namespace
 }  // namespace tambour::bytes_test

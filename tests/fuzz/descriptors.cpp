@@ -32,7 +32,7 @@ class KernelDescriptors final : public Descriptors {
     std::array<char, 4096> into;
     note(::read(fd, into.data(), size));
   }
-  void shutdown(int fd, int how) override { ::shutdown(fd, how); }
+  void shutdown(int fd, int mode) override { ::shutdown(fd, mode); }
   unsigned ready(int fd) override {
     pollfd probe{.fd = fd, .events = POLLIN | POLLPRI | POLLOUT | POLLRDHUP, .revents = 0};
     return ::poll(&probe, 1, 0) > 0 ? unsigned(probe.revents) : 0;
@@ -57,7 +57,7 @@ class KernelDescriptors final : public Descriptors {
 /// The simulator has no poll(2). A separate loop provides it.
 class SimulatedDescriptors final : public Descriptors {
  public:
-  SimulatedDescriptors(std::uint64_t seed, const SimulationOptions& options)
+  SimulatedDescriptors(std::uint64_t seed, const sim::Options& options)
       : simulation_(seed, options), host_(simulation_.add_host("host")) {
     probe_ = std::make_unique<EventLoop>(host_.loop_options());
   }
@@ -73,7 +73,7 @@ class SimulatedDescriptors final : public Descriptors {
     std::array<char, 4096> into;
     host_.read(fd, into.data(), size);
   }
-  void shutdown(int fd, int how) override { host_.shutdown(fd, how); }
+  void shutdown(int fd, int mode) override { host_.shutdown(fd, mode); }
   unsigned ready(int fd) override {
     Events seen = Events::none;
     FdWatcher watcher(*probe_, fd, Events::read | Events::urgent | Events::write | Events::closed,
@@ -91,11 +91,11 @@ class SimulatedDescriptors final : public Descriptors {
     return true;
   }
   void spend(Duration time) override { simulation_.spend(time); }
-  int bad_number() override { return SimulatedHost::first_descriptor + 900; }
+  int bad_number() override { return sim::Host::first_descriptor + 900; }
 
  private:
-  Simulation simulation_;
-  SimulatedHost& host_;
+  sim::Simulation simulation_;
+  sim::Host& host_;
   std::unique_ptr<EventLoop> probe_;
 };
 
@@ -106,7 +106,7 @@ std::unique_ptr<Descriptors> kernel_descriptors(const LoopOptions& options) {
 }
 
 std::unique_ptr<Descriptors> simulated_descriptors(std::uint64_t seed,
-                                                   const SimulationOptions& options) {
+                                                   const sim::Options& options) {
   return std::make_unique<SimulatedDescriptors>(seed, options);
 }
 

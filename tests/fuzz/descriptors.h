@@ -25,7 +25,7 @@ class Descriptors {
   virtual void close(int fd) = 0;
   virtual void write(int fd, std::size_t size) = 0;
   virtual void read(int fd, std::size_t size) = 0;
-  virtual void shutdown(int fd, int how) = 0;
+  virtual void shutdown(int fd, int mode) = 0;
 
   /// Returns the result of poll(2).
   virtual unsigned ready(int fd) = 0;
@@ -39,7 +39,6 @@ class Descriptors {
 };
 
 std::unique_ptr<Descriptors> kernel_descriptors(const LoopOptions& options);
-std::unique_ptr<Descriptors> simulated_descriptors(std::uint64_t seed,
-                                                   const SimulationOptions& options);
+std::unique_ptr<Descriptors> simulated_descriptors(std::uint64_t seed, const sim::Options& options);
 
 }  // namespace tambour::fuzz

@@ -12,7 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   try {
     tambour::fuzz::TAMBOUR_FUZZ_CHECK({bytes, size});
   } catch (const tambour::fuzz::Wrong& wrong) {
-    std::fprintf(stderr, "%s\n", wrong.what.c_str());
+    std::fprintf(stderr, "%s\n", wrong.text.c_str());
     std::abort();
   }
   return 0;

@@ -26,7 +26,7 @@ extern "C" int LLVMFuzzerInitialize(int*, char***) {
     backends = tambour::fuzz::BackendSet::simulated;
 #ifdef TAMBOUR_MUTANTS
   if (const char* number = std::getenv("TAMBOUR_FUZZ_CANARY"))
-    tambour::base::mutant = tambour::base::Mutant(std::atoi(number));
+    tambour::detail::base::mutant = tambour::detail::base::Mutant(std::atoi(number));
 #endif
   return 0;
 }

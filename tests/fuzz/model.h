@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-#include <tambour/events.h>
+#include <tambour/loop/readiness.h>
 
 namespace tambour::fuzz {
 

@@ -16,33 +16,37 @@ namespace {
 
 constexpr std::uint64_t inputs_max = test::sanitized ? 1000 : 5000;
 
-std::optional<std::uint64_t> first_seed_that_fails(base::Mutant mutant, fuzz::BackendSet backends) {
-  base::mutant = mutant;
+std::optional<std::uint64_t> first_seed_that_fails(detail::base::Mutant mutant,
+                                                   fuzz::BackendSet backends) {
+  detail::base::mutant = mutant;
   std::optional<std::uint64_t> found;
   for (std::uint64_t seed = 1; seed <= inputs_max && !found; ++seed) {
     const fuzz::Outcome outcome = fuzz::play(fuzz::random_input(seed), backends);
     if (outcome.failure.empty()) continue;
     found = seed;
     std::cout << "mutant " << int(mutant) << ", input " << seed << ": " << outcome.failure << '\n';
-    if (mutant == base::Mutant::none) std::cout << outcome.trace;
+    if (mutant == detail::base::Mutant::none) std::cout << outcome.trace;
   }
-  base::mutant = base::Mutant::none;
+  detail::base::mutant = detail::base::Mutant::none;
   return found;
 }
 
 TEST(Mutants, are_not_reported_without_a_mutant) {
-  EXPECT_FALSE(first_seed_that_fails(base::Mutant::none, fuzz::BackendSet::all));
-  EXPECT_FALSE(first_seed_that_fails(base::Mutant::none, fuzz::BackendSet::simulated));
+  EXPECT_FALSE(first_seed_that_fails(detail::base::Mutant::none, fuzz::BackendSet::all));
+  EXPECT_FALSE(first_seed_that_fails(detail::base::Mutant::none, fuzz::BackendSet::simulated));
 }
 
 TEST(Mutants, are_found_on_every_backend) {
-  EXPECT_TRUE(first_seed_that_fails(base::Mutant::stopped_is_invoked, fuzz::BackendSet::all));
-  EXPECT_TRUE(first_seed_that_fails(base::Mutant::pushed_back_lost, fuzz::BackendSet::all));
+  EXPECT_TRUE(
+      first_seed_that_fails(detail::base::Mutant::stopped_is_invoked, fuzz::BackendSet::all));
+  EXPECT_TRUE(first_seed_that_fails(detail::base::Mutant::pushed_back_lost, fuzz::BackendSet::all));
 }
 
 TEST(Mutants, are_found_by_the_simulator) {
-  EXPECT_TRUE(first_seed_that_fails(base::Mutant::stopped_is_invoked, fuzz::BackendSet::simulated));
-  EXPECT_TRUE(first_seed_that_fails(base::Mutant::pushed_back_lost, fuzz::BackendSet::simulated));
+  EXPECT_TRUE(
+      first_seed_that_fails(detail::base::Mutant::stopped_is_invoked, fuzz::BackendSet::simulated));
+  EXPECT_TRUE(
+      first_seed_that_fails(detail::base::Mutant::pushed_back_lost, fuzz::BackendSet::simulated));
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ void Player::open_world() {
   const std::uint8_t backend = input_.byte();
   const std::uint8_t seed = input_.byte();
   if (backends_ == BackendSet::simulated || backend % 8 < 4) {
-    SimulationOptions options;
+    sim::Options options;
     options.trace = false;
     noisy_ = backend % 4 == 1;
     if (noisy_) options.spurious_wakeup = 0.3;
@@ -97,9 +97,9 @@ void Player::close_world() {
   note("destroy loop");
   loop_.reset();
   if (!silent()) model_.destroyed_loop();
-  for (auto& slot : timers_) check(slot.handle == nullptr || !slot.handle->started(), "started");
+  for (auto& slot : timers_) check(slot.handle == nullptr || !slot.handle->is_started(), "started");
   for (auto& slot : wall_timers_)
-    check(slot.handle == nullptr || !slot.handle->started(), "started");
+    check(slot.handle == nullptr || !slot.handle->is_started(), "started");
   destroy_all();
   for (auto* hook : {&first_prepare_, &last_prepare_, &first_check_, &last_check_}) hook->reset();
   guard_.reset();
@@ -128,27 +128,27 @@ void Player::check_state() {
   for (auto& slot : timers_) {
     if (slot.handle == nullptr) continue;
     const Item& item = model_.at(slot.id);
-    check(slot.handle->started() == item.started, "Timer::started()");
+    check(slot.handle->is_started() == item.started, "Timer::started()");
     if (item.started && item.due == Due::no)
       check(slot.handle->deadline().time_since_epoch().count() == item.deadline, "deadline()");
   }
   note_wall_times();
   for (auto& slot : watchers_) {
     if (slot.handle == nullptr) continue;
-    check(slot.handle->started() == model_.at(slot.id).started, "FdWatcher::started()");
+    check(slot.handle->is_started() == model_.at(slot.id).started, "FdWatcher::started()");
   }
 }
 
 // --- Running.
 
-void Player::run(Run how) {
+void Player::run(Run mode) {
   static constexpr const char* names[] = {"run_ready", "run_once", "run", "run_pending"};
-  note(std::string(names[std::size_t(how)]) + "()");
+  note(std::string(names[std::size_t(mode)]) + "()");
   const State state = state_;
   const int depth = depth_;
   const bool catches = depth == 0 || input_.flag();
-  const bool waits = how == Run::once || how == Run::forever;
-  const bool guards = waits && !guard_->started();
+  const bool waits = mode == Run::once || mode == Run::forever;
+  const bool guards = waits && !guard_->is_started();
   if (depth == 0) iterations_left_ = iterations_max;
   // Ensures that every wait ends: the guard expires repeatedly.
   if (guards) {
@@ -158,7 +158,7 @@ void Player::run(Run how) {
   ++depth_;
   bool thrown = false;
   try {
-    run_loop(how);
+    run_loop(mode);
   } catch (const Thrown&) {
     thrown = true;
   }
@@ -171,10 +171,10 @@ void Player::run(Run how) {
   if (!catches) throw Thrown{};
 }
 
-void Player::run_loop(Run how) {
+void Player::run_loop(Run run) {
   const std::uint64_t before = dispatches_;
   const std::uint64_t iterations = iterations_;
-  switch (how) {
+  switch (run) {
     case Run::ready:
       loop_->run_ready();
       break;
@@ -192,16 +192,16 @@ void Player::run_loop(Run how) {
   }
   if (silent()) return;
   // A loop that had already been stopped returns at once.
-  if (how == Run::pending || iterations_ != iterations) model_.end_dispatch("a run");
-  check_return(how, before);
+  if (run == Run::pending || iterations_ != iterations) model_.end_dispatch("a run");
+  check_return(run, before);
 }
 
-void Player::check_return(Run how, std::uint64_t dispatches_before) {
-  if (how != Run::once && how != Run::forever) return;
+void Player::check_return(Run run, std::uint64_t dispatches_before) {
+  if (run != Run::once && run != Run::forever) return;
   const bool stopped = std::exchange(stopping_, false);
   if (stopped) return;
-  if (how == Run::once && (dispatches_ != dispatches_before || model_.disturbed())) return;
-  const std::int64_t guards = guard_->started() ? 1 : 0;
+  if (run == Run::once && (dispatches_ != dispatches_before || model_.disturbed())) return;
+  const std::int64_t guards = guard_->is_started() ? 1 : 0;
   check(model_.references() + references_ + guards <= 0 && !model_.anything_due(),
         "run() returned though there is something to wait for");
 }
@@ -320,9 +320,9 @@ void Player::act_inside() {
 }
 
 void Player::act_on_running() {
-  const Run how = Run(input_.below(4));
+  const Run mode = Run(input_.below(4));
   const bool possible = depth_ == 0 || (state_ == State::dispatching && depth_ < depth_max * 2);
-  if (possible && callbacks_ < callbacks_max) run(how);
+  if (possible && callbacks_ < callbacks_max) run(mode);
 }
 
 // --- Helpers.
@@ -333,8 +333,8 @@ void Player::note(const std::string& line) {
   if (at_once) std::fprintf(stderr, "%*s%s\n", 2 * depth_, "", line.c_str());
 }
 
-void Player::check(bool holds, const char* what) {
-  if (!holds) model_.fail(std::string("wrong: ") + what);
+void Player::check(bool holds, const char* text) {
+  if (!holds) model_.fail(std::string("wrong: ") + text);
 }
 
 Duration Player::delay() {

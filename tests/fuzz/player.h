@@ -76,7 +76,7 @@ class Player {
   void act_on_async();
   void act_on_signal();
   void act_on_wall_timer();
-  void start_wall_timer(Slot<WallTimer>& slot, std::size_t how);
+  void start_wall_timer(Slot<WallTimer>& slot, std::size_t mode);
   void start_by_asking(Slot<WallTimer>& slot);
   [[nodiscard]] WallTime answer(Id id, WallTime now);
   void set_wall_clock();
@@ -113,9 +113,9 @@ class Player {
 
   // Running.
   enum class Run : std::uint8_t { ready, once, forever, pending };
-  void run(Run how);
-  void run_loop(Run how);
-  void check_return(Run how, std::uint64_t dispatches_before);
+  void run(Run mode);
+  void run_loop(Run run);
+  void check_return(Run run, std::uint64_t dispatches_before);
   void check_state();
 
   // Called by the loop.
@@ -134,7 +134,7 @@ class Player {
   Events events();
   int watched_number();
   void note(const std::string& line);
-  void check(bool holds, const char* what);
+  void check(bool holds, const char* text);
   [[nodiscard]] bool silent() const { return !model_.failure().empty(); }
 
   Input input_;

@@ -11,10 +11,10 @@ namespace tambour::fuzz {
 
 void Player::act() {
   if (++calls_ > 4000) return;
-  const std::uint8_t what = input_.byte();
-  if (what >= 160 && what % 16 == 14) return act_on_wall_timer();
-  if (what >= 208 && what % 16 == 15) return reopen();
-  switch (what % 16) {
+  const std::uint8_t kind = input_.byte();
+  if (kind >= 160 && kind % 16 == 14) return act_on_wall_timer();
+  if (kind >= 208 && kind % 16 == 15) return reopen();
+  switch (kind % 16) {
     case 0:
     case 1:
       return act_on_running();
@@ -88,10 +88,10 @@ void Player::write(const File& file, std::size_t size) {
 
 void Player::act_on_file() {
   File& file = files_[input_.below(files_.size())];
-  const std::size_t what = input_.below(12);
+  const std::size_t kind = input_.below(12);
   if (file.fd < 0) return open_files();
   touched_.insert(file.channel);
-  switch (what) {
+  switch (kind) {
     case 0:
     case 1:
     case 2:
@@ -104,9 +104,9 @@ void Player::act_on_file() {
       return descriptors_->read(file.fd, size);
     }
     case 6: {
-      const int how = int(input_.below(3));
-      note("shutdown " + std::to_string(file.fd) + ", " + std::to_string(how));
-      return descriptors_->shutdown(file.fd, how);
+      const int mode = int(input_.below(3));
+      note("shutdown " + std::to_string(file.fd) + ", " + std::to_string(mode));
+      return descriptors_->shutdown(file.fd, mode);
     }
     case 7:
       return close_file(file);

@@ -83,10 +83,10 @@ void Player::set_descriptor(Slot<FdWatcher>& slot, int fd) {
 
 void Player::act_on_watcher() {
   auto& slot = watchers_[input_.below(watchers_.size())];
-  const std::size_t what = input_.below(12);
-  if (what == 10) return destroy(slot);
+  const std::size_t kind = input_.below(12);
+  if (kind == 10) return destroy(slot);
   ensure(slot);
-  switch (what) {
+  switch (kind) {
     case 0:
     case 1:
     case 2:
@@ -147,12 +147,12 @@ void Player::start_timer(Slot<Timer>& slot) {
 
 void Player::act_on_timer() {
   auto& slot = timers_[input_.below(timers_.size())];
-  const std::size_t what = input_.below(12);
-  if (what == 10) return destroy(slot);
+  const std::size_t kind = input_.below(12);
+  if (kind == 10) return destroy(slot);
   ensure(slot);
   Item& item = model_.at(slot.id);
   const std::int64_t now = loop_->now().time_since_epoch().count();
-  switch (what) {
+  switch (kind) {
     case 0:
     case 1:
     case 2:
@@ -204,10 +204,10 @@ void Player::ensure(Slot<Hook>& slot) {
 
 void Player::act_on_hook() {
   auto& slot = hooks_[input_.below(hooks_.size())];
-  const std::size_t what = input_.below(8);
-  if (what == 6) return destroy(slot);
+  const std::size_t kind = input_.below(8);
+  if (kind == 6) return destroy(slot);
   ensure(slot);
-  switch (what) {
+  switch (kind) {
     case 4:
       note("stop " + std::to_string(slot.id));
       slot.handle->stop();
@@ -267,11 +267,11 @@ void Player::ensure(Slot<Signal>& slot) {
 
 void Player::act_on_signal() {
   auto& slot = signals_[input_.below(signals_.size())];
-  const std::size_t what = input_.below(12);
-  if (what == 4) return destroy(slot);
+  const std::size_t kind = input_.below(12);
+  if (kind == 4) return destroy(slot);
   ensure(slot);
   const int number = slot.handle->number();
-  switch (what) {
+  switch (kind) {
     case 0:
     case 1:
     case 2:

@@ -52,16 +52,16 @@ void Player::start_by_asking(Slot<WallTimer>& slot) {
           "WallTimer::start_by()");
     model_.arm_wall(id, ns_of(slot.handle->time()));
   } catch (const Thrown&) {
-    check(!slot.handle->started(), "a timer that threw when it was asked");
+    check(!slot.handle->is_started(), "a timer that threw when it was asked");
   }
   starting_ = false;
 }
 
-void Player::start_wall_timer(Slot<WallTimer>& slot, std::size_t how) {
+void Player::start_wall_timer(Slot<WallTimer>& slot, std::size_t mode) {
   Item& item = model_.at(slot.id);
   const Duration delay = this->delay();
   const std::int64_t now = descriptors_->wall_now_ns();
-  if (how < 3) {
+  if (mode < 3) {
     const std::int64_t time = delay < Duration(0) ? now - 1'000'000'000 : after(now, delay);
     note("start " + std::to_string(slot.id) + " at " + std::to_string(time));
     check(slot.handle->start_at(WallTime(Duration(time))).has_value(), "WallTimer::start_at()");
@@ -88,7 +88,7 @@ void Player::note_wall_times() {
   for (auto& slot : wall_timers_) {
     if (slot.handle == nullptr || silent()) continue;
     Item& item = model_.at(slot.id);
-    check(slot.handle->started() == item.started, "WallTimer::started()");
+    check(slot.handle->is_started() == item.started, "WallTimer::started()");
     if (!item.started) continue;
     const std::int64_t time = ns_of(slot.handle->time());
     if (!item.repeating) {
@@ -103,9 +103,9 @@ void Player::note_wall_times() {
 
 void Player::set_wall_clock() {
   const Duration delay = this->delay();
-  const Duration most = std::chrono::hours(255);
+  const Duration largest_limit = std::chrono::hours(255);
   const bool back = input_.flag();
-  if (delay < Duration(0) || delay > most) return;
+  if (delay < Duration(0) || delay > limit) return;
   const std::int64_t now = descriptors_->wall_now_ns() + (back ? -delay.count() : delay.count());
   if (!descriptors_->set_wall_clock(now)) return;
   note("set the wall clock to " + std::to_string(now));
@@ -114,16 +114,16 @@ void Player::set_wall_clock() {
 
 void Player::act_on_wall_timer() {
   auto& slot = wall_timers_[input_.below(wall_timers_.size())];
-  const std::size_t what = input_.below(16);
-  if (what == 10) return destroy(slot);
+  const std::size_t kind = input_.below(16);
+  if (kind == 10) return destroy(slot);
   ensure(slot);
-  switch (what) {
+  switch (kind) {
     case 0:
     case 1:
     case 2:
     case 3:
     case 4:
-      return start_wall_timer(slot, what);
+      return start_wall_timer(slot, kind);
     case 5:
     case 6:
       return start_by_asking(slot);

@@ -43,10 +43,10 @@ http::ServerOptions server_options() {
   // On a busy machine, a client may need more than a second for its next request.
   options.drain_timeout = 20s;
   if (std::string(std::getenv(certificate)).empty()) return options;
-  TlsServerOptions tls;
-  tls.identities.push_back({.certificate = TlsPem::memory(std::getenv(certificate)),
-                            .key = TlsPem::memory(std::getenv(private_key))});
-  options.listen.tls = or_throw(TlsServerContext::create(tls));
+  tls::ServerOptions tls;
+  tls.identities.push_back({.certificate = tls::Pem::memory(std::getenv(certificate)),
+                            .key = tls::Pem::memory(std::getenv(private_key))});
+  options.listen.tls = or_throw(tls::ServerContext::create(tls));
   return options;
 }
 
@@ -76,7 +76,7 @@ Task<> nothing() { co_return; }
 // The processes that the tests below start.
 TEST(HttpRestart, server) {
   if (std::getenv(role) == nullptr) GTEST_SKIP() << "is started by another test";
-  auto inherited = InheritedListeners::take_over();
+  auto inherited = InheritedListeners::from_environment();
   ASSERT_TRUE(inherited) << inherited.error().message();
   EventLoop loop;
   auto server = http::Server::adopt(loop, inherited->take("web"), answer, server_options());
@@ -99,7 +99,7 @@ struct Tally {
 /// Requests follow each other on a connection until a response says that it ends.
 class Client {
  public:
-  Client(Endpoint to, const TlsClientContext* tls, Tally& tally)
+  Client(Endpoint to, const tls::ClientContext* tls, Tally& tally)
       : to_(to), tls_(tls), tally_(tally) {}
 
   Task<> run(EventLoop& loop, int number) {
@@ -137,19 +137,19 @@ class Client {
     if (!opened) note("connect: ", opened.error());
     if (opened) stream_ = std::move(*opened);
   }
-  void note(const std::string& what, const Error& error) {
-    ++tally_.failures[what + error.message()];
+  void note(const std::string& text, const Error& error) {
+    ++tally_.failures[text + error.message()];
     stream_.close();
   }
 
   Endpoint to_;
-  const TlsClientContext* tls_;
+  const tls::ClientContext* tls_;
   Tally& tally_;
   SocketStream stream_;
   Buffer in_;
 };
 
-Task<> run_client(EventLoop& loop, Endpoint to, const TlsClientContext* tls, Tally& tally,
+Task<> run_client(EventLoop& loop, Endpoint to, const tls::ClientContext* tls, Tally& tally,
                   int number) {
   Client client(to, tls, tally);
   co_await client.run(loop, number);
@@ -166,7 +166,7 @@ Task<int> next_process(const Tally& tally, std::map<int, int> before, TimePoint 
   co_return 0;
 }
 
-Task<> restart_many_times(EventLoop& loop, http::Server& first, const TlsClientContext* tls,
+Task<> restart_many_times(EventLoop& loop, http::Server& first, const tls::ClientContext* tls,
                           int times, Tally& tally) {
   const std::vector<PassedListener> passed{{&first, "web"}};
   const NewProcessOptions options = this_test();
@@ -208,21 +208,22 @@ TEST_P(HttpRestarts, under_load_fail_no_request) {
   ASSERT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
   const bool with_tls = GetParam();
   const test::Contexts contexts;
-  const test::Certified& own = test::Contexts::localhost();
-  ::setenv(certificate, with_tls ? own.certificate.c_str() : "", 1);
-  ::setenv(private_key, with_tls ? own.key.c_str() : "", 1);
+  const test::Certified& certified = test::Contexts::localhost();
+  ::setenv(certificate, with_tls ? certified.certificate.c_str() : "", 1);
+  ::setenv(private_key, with_tls ? certified.key.c_str() : "", 1);
   ::setenv(role, "server", 1);
   EventLoop loop;
   auto first = http::Server::listen(loop, Endpoint::loopback_v4(0), answer, server_options());
   ASSERT_TRUE(first) << first.error().message();
   Tally tally;
   const int times = test::sanitized ? 5 : 20;
-  const TlsClientContext* const tls = with_tls ? &contexts.client : nullptr;
+  const tls::ClientContext* const tls = with_tls ? &contexts.client : nullptr;
   spawn(loop, restart_many_times(loop, *first, tls, times, tally));
   loop.run();
   for (const char* name : {role, certificate, private_key}) ::unsetenv(name);
   EXPECT_EQ(tally.answers.size(), std::size_t(times) + 1);
-  for (const auto& [what, count] : tally.failures) ADD_FAILURE() << count << " times " << what;
+  for (const auto& [subject, count] : tally.failures)
+    ADD_FAILURE() << count << " times " << subject;
   int answers = 0;
   for (const auto& [process, count] : tally.answers) answers += count;
   EXPECT_GT(answers, times * 8);
@@ -231,8 +232,8 @@ TEST_P(HttpRestarts, under_load_fail_no_request) {
   RecordProperty("answers", answers);
 }
 
-INSTANTIATE_TEST_SUITE_P(Every, HttpRestarts, testing::Bool(), [](const auto& each) {
-  return std::string(each.param ? "https" : "http");
+INSTANTIATE_TEST_SUITE_P(Every, HttpRestarts, testing::Bool(), [](const auto& entry) {
+  return std::string(entry.param ? "https" : "http");
 });
 
 }  // namespace

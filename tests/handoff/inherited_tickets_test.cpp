@@ -13,7 +13,7 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/inherited_listeners.h>
+#include <tambour/process/inherited_listeners.h>
 #include <tambour/tambour.h>
 
 #include "support/temporary_folder.h"
@@ -30,10 +30,10 @@ constexpr const char* folder_variable = "TAMBOUR_TEST_FOLDER";
 const std::vector<std::string> listeners{"web", "other"};
 constexpr std::size_t clients_count = 100;
 
-TlsServerOptions server_options(const std::string& folder) {
-  TlsServerOptions options;
-  options.identities = {{.certificate = TlsPem::file(folder + "/cert.pem"),
-                         .key = TlsPem::file(folder + "/key.pem")}};
+tls::ServerOptions server_options(const std::string& folder) {
+  tls::ServerOptions options;
+  options.identities = {{.certificate = tls::Pem::file(folder + "/cert.pem"),
+                         .key = tls::Pem::file(folder + "/key.pem")}};
   return options;
 }
 
@@ -47,16 +47,16 @@ Task<> say_who(TcpStream stream) {
 // The successor: not a test of its own. Serves until it is killed.
 TEST(InheritedTickets, DISABLED_successor) {
   const std::string folder = std::getenv(folder_variable);
-  auto inherited = InheritedListeners::take_over().value();
+  auto inherited = InheritedListeners::from_environment().value();
   EXPECT_EQ(std::getenv("TAMBOUR_TICKETS_FD"), nullptr);
   EventLoop loop;
   std::vector<TcpServer> servers;
   for (const std::string& name : listeners) {
-    TlsServerOptions options = server_options(folder);
+    tls::ServerOptions options = server_options(folder);
     options.inherited_ticket_keys = inherited.ticket_keys(name);
-    ListenOptions how;
-    how.tls = or_throw(TlsServerContext::create(options));
-    servers.push_back(TcpServer::adopt(loop, inherited.take(name), how).value());
+    ListenOptions mode;
+    mode.tls = or_throw(tls::ServerContext::create(options));
+    servers.push_back(TcpServer::adopt(loop, inherited.take(name), mode).value());
     servers.back().serve(say_who);
   }
   notify_ready();
@@ -68,12 +68,12 @@ struct Visit {
   bool resumed = false;
 };
 
-Task<Visit> visit(std::uint16_t port, TlsClientContext tls) {
+Task<Visit> visit(std::uint16_t port, tls::ClientContext tls) {
   Visit told;
   auto stream = co_await connect("localhost", port, tls);
   EXPECT_TRUE(stream) << stream.error().message();
   if (!stream) co_return told;
-  told.resumed = stream->tls()->resumed();
+  told.resumed = stream->tls()->is_resumed();
   Buffer buffer;
   if (const auto line = co_await read_line(*stream, buffer))
     told.server = std::stoi(line->to_string());
@@ -83,7 +83,7 @@ Task<Visit> visit(std::uint16_t port, TlsClientContext tls) {
 }
 
 /// Client `i` connects to server `i % servers.size()`.
-Task<> hand_over(std::vector<TcpServer>& servers, std::vector<TlsClientContext> clients,
+Task<> hand_over(std::vector<TcpServer>& servers, std::vector<tls::ClientContext> clients,
                  std::vector<Visit>& before, std::vector<Visit>& after) {
   std::vector<std::uint16_t> ports;
   std::vector<PassedListener> passed;
@@ -106,7 +106,7 @@ Task<> hand_over(std::vector<TcpServer>& servers, std::vector<TlsClientContext> 
     Visit told = co_await visit(ports[i % ports.size()], clients[i]);
     after.push_back(told);
   }
-  for (const Visit& each : after) EXPECT_EQ(each.server, *successor);
+  for (const Visit& entry : after) EXPECT_EQ(entry.server, *successor);
   ::kill(*successor, SIGKILL);
   ::waitpid(*successor, nullptr, 0);
 }
@@ -118,40 +118,40 @@ TEST(InheritedTickets, sessions_are_resumed_by_the_successor) {
   ::setenv(folder_variable, folder.path().c_str(), 1);
   EventLoop loop;
   std::vector<TcpServer> servers;
-  std::vector<TlsClientContext> clients;
+  std::vector<tls::ClientContext> clients;
   for (std::size_t i = 0; i < listeners.size(); ++i) {
-    ListenOptions how;
-    how.tls = or_throw(TlsServerContext::create(server_options(folder.path())));
-    servers.push_back(TcpServer::listen(loop, Endpoint::loopback_v4(0), how).value());
+    ListenOptions options;
+    options.tls = or_throw(tls::ServerContext::create(server_options(folder.path())));
+    servers.push_back(TcpServer::listen(loop, Endpoint::loopback_v4(0), options).value());
     servers.back().serve(say_who);
     EXPECT_TRUE(servers.back().tls());
   }
-  TlsClientOptions trust;
+  tls::ClientOptions trust;
   trust.authorities = Contexts::authority().pem();
   while (clients.size() < clients_count)
-    clients.push_back(or_throw(TlsClientContext::create(trust)));
+    clients.push_back(or_throw(tls::ClientContext::create(trust)));
   std::vector<Visit> before;
   std::vector<Visit> after;
   spawn(loop, hand_over(servers, clients, before, after));
   loop.run();
   ASSERT_EQ(before.size(), clients_count);
-  for (const Visit& each : before) {
-    EXPECT_FALSE(each.resumed);
-    EXPECT_EQ(each.server, ::getpid());
+  for (const Visit& visit : before) {
+    EXPECT_FALSE(visit.resumed);
+    EXPECT_EQ(visit.server, ::getpid());
   }
   ASSERT_EQ(after.size(), clients_count);
-  EXPECT_EQ(std::ranges::count(after, true, &Visit::resumed), std::ptrdiff_t(clients_count));
+  EXPECT_EQ(std::ranges::count(after, true, &Visit::is_resumed), std::ptrdiff_t(clients_count));
 }
 
 TEST(InheritedTickets, malformed_keys_are_refused) {
-  TlsServerOptions options;
+  tls::ServerOptions options;
   options.identities = {Contexts::localhost().identity()};
   for (const std::string& keys :
        {std::string("short"), std::string(88, '\xff'), std::string(880, 'a')}) {
     options.inherited_ticket_keys = keys;
-    const auto context = TlsServerContext::create(options);
+    const auto context = tls::ServerContext::create(options);
     ASSERT_FALSE(context);
-    EXPECT_EQ(context.error().error, TlsError::bad_configuration);
+    EXPECT_EQ(context.error().error, tls::ErrorCode::bad_configuration);
   }
 }
 
@@ -161,7 +161,7 @@ TEST(InheritedTickets, another_file_is_neither_read_nor_closed) {
   ::setenv("LISTEN_PID", std::to_string(::getpid()).c_str(), 1);
   ::setenv("LISTEN_FDS", "0", 1);
   ::setenv("TAMBOUR_TICKETS_FD", std::to_string(pipe[0]).c_str(), 1);
-  const auto inherited = InheritedListeners::take_over();
+  const auto inherited = InheritedListeners::from_environment();
   ASSERT_TRUE(inherited);
   EXPECT_EQ(inherited->ticket_keys("web"), "");
   EXPECT_EQ(::write(pipe[1], "a", 1), 1);

@@ -20,7 +20,7 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/inherited_listeners.h>
+#include <tambour/process/inherited_listeners.h>
 #include <tambour/tambour.h>
 
 #include "support/process.h"
@@ -52,10 +52,10 @@ Task<> send_process_id(TcpStream peer) {
 template <class Server>
 void serve_until_stopped(EventLoop& loop, Server& server, const char* name) {
   const auto end = [&](Task<> first) {
-    spawn(loop, [](EventLoop& own, Server& served, Task<> before) -> Task<> {
+    spawn(loop, [](EventLoop& local, Server& served, Task<> before) -> Task<> {
       co_await std::move(before);
       co_await served.shut_down(10s);
-      own.stop();
+      local.stop();
     }(loop, server, std::move(first)));
   };
   Signal renew(loop, SIGUSR1, [&](int) {
@@ -78,7 +78,7 @@ void serve_until_stopped(EventLoop& loop, Server& server, const char* name) {
 // The processes started by the tests below.
 TEST(Restart, server) {
   if (std::getenv(role) == nullptr) GTEST_SKIP() << "is started by another test";
-  auto inherited = InheritedListeners::take_over();
+  auto inherited = InheritedListeners::from_environment();
   ASSERT_TRUE(inherited) << inherited.error().message();
   EventLoop loop;
   auto server = TcpServer::adopt(loop, inherited->take("web"));
@@ -89,7 +89,7 @@ TEST(Restart, server) {
 TEST(Restart, group) {
   const char* const threads = std::getenv(role);
   if (threads == nullptr) GTEST_SKIP() << "is started by another test";
-  auto inherited = InheritedListeners::take_over();
+  auto inherited = InheritedListeners::from_environment();
   ASSERT_TRUE(inherited) << inherited.error().message();
   // First more loops than listeners, then fewer, so that some loops get several.
   LoopGroup group({.threads = *threads == '2' ? 4U : 2U});
@@ -181,7 +181,8 @@ void expect_no_refusals(EventLoop& loop, Server& first, const char* name) {
   loop.run();
   ::unsetenv(role);
   EXPECT_EQ(tally.answers.size(), std::size_t(times) + 1);
-  for (const auto& [what, count] : tally.failures) ADD_FAILURE() << count << " times " << what;
+  for (const auto& [subject, count] : tally.failures)
+    ADD_FAILURE() << count << " times " << subject;
   int answers = 0;
   for (const auto& [process, count] : tally.answers) answers += count;
   EXPECT_GT(answers, times * 8);
@@ -207,11 +208,11 @@ class Successors : public testing::Test {
  protected:
   Result<pid_t> start(std::vector<PassedListener> listeners, NewProcessOptions options) {
     Result<pid_t> outcome = std::unexpected(Error());
-    spawn(
-        loop,
-        [](Result<pid_t>& to, std::vector<PassedListener> passed, NewProcessOptions how) -> Task<> {
-          to = co_await start_new_process(std::move(passed), std::move(how));
-        }(outcome, std::move(listeners), std::move(options)));
+    spawn(loop,
+          [](Result<pid_t>& to, std::vector<PassedListener> passed,
+             NewProcessOptions mode) -> Task<> {
+            to = co_await start_new_process(std::move(passed), std::move(mode));
+          }(outcome, std::move(listeners), std::move(options)));
     loop.run();
     return outcome;
   }
@@ -241,7 +242,7 @@ TEST_F(Successors, receive_the_descriptors_and_variables_of_the_protocol) {
   auto two = TcpServer::listen(loop, Endpoint::loopback_v4(0)).value();
   ::setenv("LISTEN_FDS", "7", 1);
   // A descriptor of other code, without close-on-exec.
-  const UniqueFd other(::fcntl(one.descriptor(), F_DUPFD, 77));
+  const UniqueFd other(::fcntl(one.fd(), F_DUPFD, 77));
   ASSERT_TRUE(other.is_open());
   const std::string no_other = "! test -e /proc/$$/fd/" + std::to_string(other.get()) + " && ";
   const auto started = start(
@@ -267,7 +268,7 @@ int take_over(const char* process, const char* count, const char* names,
       ::setenv("LISTEN_PID", *process == '=' ? std::to_string(::getpid()).c_str() : process, 1);
     if (count != nullptr) ::setenv("LISTEN_FDS", count, 1);
     if (names != nullptr) ::setenv("LISTEN_FDNAMES", names, 1);
-    auto inherited = InheritedListeners::take_over();
+    auto inherited = InheritedListeners::from_environment();
     if (::getenv("LISTEN_PID") != nullptr || ::getenv("LISTEN_FDS") != nullptr ||
         ::getenv("LISTEN_FDNAMES") != nullptr)
       return 91;
@@ -309,8 +310,8 @@ TEST(Inherited, listeners_are_found_by_name_and_address_and_are_close_on_exec) {
             0);
 }
 
-/// The pipe on which the old process waits. Its descriptor is above 3, which take_over() uses, and
-/// is named in the environment.
+/// The pipe on which the old process waits. Its descriptor is above 3, which from_environment()
+/// uses, and is named in the environment.
 class ReadyPipe {
  public:
   ReadyPipe() {
@@ -463,27 +464,27 @@ TEST(Adopting, a_group_with_several_listeners_keeps_its_limit) {
                                       {.placement = Placement::round_robin, .connections_max = 2})
                     .value();
   std::atomic<int> now = 0;
-  std::atomic<int> most = 0;
+  std::atomic<int> limit = 0;
   server.serve([&](TcpStream peer) -> Task<> {
     const int mine = ++now;
-    int before = most;
-    while (before < mine && !most.compare_exchange_weak(before, mine)) {
+    int before = limit;
+    while (before < mine && !limit.compare_exchange_weak(before, mine)) {
     }
     static_cast<void>(co_await peer.write("x"));
     static_cast<void>(co_await sleep_for(1ms));
     --now;
   });
   EventLoop loop;
-  spawn(loop, [](Endpoint to, TcpServerGroup& own) -> Task<> {
+  spawn(loop, [](Endpoint to, TcpServerGroup& local) -> Task<> {
     std::vector<TcpStream> all;
     co_await test::connect_all(to, 16, all);
     std::array<std::byte, 1> byte;
     for (TcpStream& stream : all) EXPECT_EQ(co_await stream.read(byte), 1U);
-    co_await own.shut_down(10s);
+    co_await local.shut_down(10s);
   }(server.endpoint(), server));
   loop.run();
   EXPECT_EQ(server.accepted(), 16U);
-  EXPECT_EQ(most, 2);
+  EXPECT_EQ(limit, 2);
   EXPECT_TRUE(server.copy_listeners().value().empty());
 }
 
@@ -517,7 +518,7 @@ TEST(Adopting, leaves_the_path_to_the_server_that_listens_there) {
   const auto at = Endpoint::unix_name(folder.path() + "/socket").value();
   EventLoop loop;
   auto old = UnixServer::listen(loop, at).value();
-  auto renewed = UnixServer::adopt(loop, UniqueFd(::dup(old.descriptor()))).value();
+  auto renewed = UnixServer::adopt(loop, UniqueFd(::dup(old.fd()))).value();
   old.keep_path();
   old.stop();
   EXPECT_EQ(::access((folder.path() + "/socket").c_str(), F_OK), 0);

@@ -14,7 +14,7 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/inherited_listeners.h>
+#include <tambour/process/inherited_listeners.h>
 #include <tambour/tambour.h>
 
 #include "events/heartbeat.h"
@@ -98,7 +98,7 @@ TEST(Successor, fails_at_once_if_a_listener_is_not_open) {
               ::setenv("LISTEN_FDS", "20000000", 1);
               const int other = ::fcntl(0, F_DUPFD, 500);
               const Duration before = test::processor_time();
-              const auto inherited = InheritedListeners::take_over();
+              const auto inherited = InheritedListeners::from_environment();
               if (test::processor_time() - before > 500ms) return 1;
               if (inherited || inherited.error() != system_error(EBADF)) return 2;
               return ::fcntl(other, F_GETFD) == FD_CLOEXEC ? 0 : 3;

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/http_date.h>
+#include <tambour/http/date.h>
 
 namespace tambour::date_test {
 namespace {

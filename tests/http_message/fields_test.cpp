@@ -1,4 +1,6 @@
 // Fields, methods and statuses.
+#include <tambour/http/fields.h>
+
 #include <algorithm>
 #include <random>
 #include <string>
@@ -8,9 +10,8 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/http_fields.h>
-#include <tambour/http_method.h>
-#include <tambour/http_status.h>
+#include <tambour/http/method.h>
+#include <tambour/http/status.h>
 
 namespace tambour::fields_test {
 namespace {
@@ -105,13 +106,13 @@ TEST(Fields, refuse_what_would_inject_a_field) {
                                       "a,b"sv, "(a)"sv, "a\x7F"sv, "\""sv, "a/b"sv})
     for (const bool sets : {false, true})
       EXPECT_EQ((sets ? fields.set(name, "c") : fields.add(name, "c")).error(),
-                HttpError::bad_field_name)
+                http::ErrorCode::bad_field_name)
           << name;
   for (const std::string_view value :
        {"a\r\nX: y"sv, "a\nb"sv, "\n"sv, "a\r"sv, "a\0b"sv, "\x01"sv, "\x1F"sv, "a\x7F"sv})
     for (const bool sets : {false, true})
       EXPECT_EQ((sets ? fields.set("A", value) : fields.add("A", value)).error(),
-                HttpError::bad_field_value)
+                http::ErrorCode::bad_field_value)
           << value;
   EXPECT_EQ(pairs_of(fields), (Pairs{{"A", "b"}}));
   EXPECT_TRUE(fields.add("!#$%&'*+-.^_`|~09azAZ", "\xC3\xA9 \t!~\xFF"));
@@ -119,12 +120,12 @@ TEST(Fields, refuse_what_would_inject_a_field) {
 
 TEST(Fields, have_a_maximum_size) {
   Fields fields;
-  EXPECT_EQ(fields.add(std::string(65536, 'a'), "").error(), HttpError::fields_too_large);
+  EXPECT_EQ(fields.add(std::string(65536, 'a'), "").error(), http::ErrorCode::fields_too_large);
   EXPECT_TRUE(fields.add(std::string(65535, 'a'), ""));
   const std::string value(Fields::bytes_max - 65535 - 1, 'v');
   EXPECT_TRUE(fields.add("b", value));
   EXPECT_EQ(fields.bytes(), Fields::bytes_max);
-  EXPECT_EQ(fields.add("c", "").error(), HttpError::fields_too_large);
+  EXPECT_EQ(fields.add("c", "").error(), http::ErrorCode::fields_too_large);
   fields.remove("b");
   EXPECT_TRUE(fields.add("c", value));
 }
@@ -238,7 +239,7 @@ TEST(Method, has_constants_and_other_tokens) {
   EXPECT_EQ(Method::parse(std::string(31, 'X'))->name(), std::string(31, 'X'));
   for (const std::string_view name :
        {""sv, "GE T"sv, "GET\r"sv, "G\0"sv, "G@T"sv, "XXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXX"sv})
-    EXPECT_EQ(Method::parse(name).error(), HttpError::bad_method_name) << name;
+    EXPECT_EQ(Method::parse(name).error(), http::ErrorCode::bad_method_name) << name;
 }
 
 TEST(Method, knows_which_requests_may_be_repeated) {

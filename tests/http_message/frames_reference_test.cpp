@@ -21,7 +21,7 @@
 namespace tambour::frames_reference_test {
 namespace {
 
-using http::h2::FrameKind;
+using http::detail::h2::FrameKind;
 
 std::string text_of(const std::uint8_t* bytes, std::size_t size) {
   return {reinterpret_cast<const char*>(bytes), size};
@@ -53,9 +53,9 @@ class Session {
           static_cast<Session*>(user)->received += frames_reference_test::text_of(data, size) + ' ';
           return 0;
         });
-    const int made = is_server ? nghttp2_session_server_new(&session_, callbacks, this)
-                               : nghttp2_session_client_new(&session_, callbacks, this);
-    if (made != 0) std::abort();
+    const int count = is_server ? nghttp2_session_server_new(&session_, callbacks, this)
+                                : nghttp2_session_client_new(&session_, callbacks, this);
+    if (count != 0) std::abort();
     nghttp2_session_callbacks_del(callbacks);
   }
   Session(const Session&) = delete;
@@ -119,10 +119,10 @@ TEST(FramesReference, frames_of_libnghttp2_are_read) {
   nghttp2_submit_rst_stream(client.get(), 0, 1, NGHTTP2_CANCEL);
   nghttp2_submit_goaway(client.get(), 0, 0, NGHTTP2_NO_ERROR, nullptr, 0);
   Buffer input(client.send());
-  http::h2::FrameParser parser(http::h2::FrameParser::Role::server);
-  http::h2::HpackDecoder decoder;
-  const http::h2::FieldLimits limits;
-  http::h2::Frame frame;
+  http::detail::h2::FrameParser parser(http::detail::h2::FrameParser::Role::server);
+  http::detail::h2::HpackDecoder decoder;
+  const http::detail::h2::FieldLimits limits;
+  http::detail::h2::Frame frame;
   std::vector<FrameKind> kinds;
   while (true) {
     const auto parsed = parser.next(input, frame);
@@ -130,7 +130,7 @@ TEST(FramesReference, frames_of_libnghttp2_are_read) {
     if (!*parsed) break;
     kinds.push_back(frame.kind);
     if (frame.kind != FrameKind::headers) continue;
-    http::h2::FieldSection section(limits);
+    http::detail::h2::FieldSection section(limits);
     ASSERT_TRUE(decoder.decode(frame.text, section));
     http::RequestHead head;
     std::string protocol;
@@ -145,24 +145,24 @@ TEST(FramesReference, frames_of_libnghttp2_are_read) {
 }
 
 TEST(FramesReference, libnghttp2_accepts_what_the_library_writes) {
-  http::h2::HpackEncoder encoder;
-  Buffer to{std::string(http::h2::client_preface)};
-  http::h2::append_settings(to, {});
+  http::detail::h2::HpackEncoder encoder;
+  Buffer to{std::string(http::detail::h2::client_preface)};
+  http::detail::h2::append_settings(to, {});
   http::RequestHead head;
   head.method = http::Method::post;
   head.target = "/p";
   head.authority = "a.example";
   ASSERT_TRUE(head.fields.add("X-Large", std::string(20'000, '!')));
   ASSERT_TRUE(append_head(to, encoder, head, {.stream_id = 1}));
-  http::h2::append_data(to, 1, Buffer("hello"), false);
+  http::detail::h2::append_data(to, 1, Buffer("hello"), false);
   http::Fields trailers;
   ASSERT_TRUE(trailers.add("checksum", "1"));
   ASSERT_TRUE(append_trailers(to, encoder, trailers, {.stream_id = 1}));
-  http::h2::append_ping(to, "12345678", false);
-  http::h2::append_window_update(to, 0, 1000);
+  http::detail::h2::append_ping(to, "12345678", false);
+  http::detail::h2::append_window_update(to, 0, 1000);
   ASSERT_TRUE(append_head(to, encoder, head, {.stream_id = 3}));
-  http::h2::append_rst_stream(to, 3, http::h2::ErrorCode::cancel);
-  http::h2::append_goaway(to, 0, http::h2::ErrorCode::no_error, "bye");
+  http::detail::h2::append_rst_stream(to, 3, http::detail::h2::ErrorCode::cancel);
+  http::detail::h2::append_goaway(to, 0, http::detail::h2::ErrorCode::no_error, "bye");
   Session server(true);
   nghttp2_submit_settings(server.get(), 0, nullptr, 0);
   EXPECT_TRUE(server.receive(to.to_string()));

@@ -14,18 +14,18 @@
 namespace tambour::frames_test {
 namespace {
 
-using http::h2::ErrorCode;
-using http::h2::FrameLimits;
-using http::h2::FrameParser;
-using http::h2::Setting;
-using http::h2::SettingId;
-using http::h2::Violation;
+using http::detail::h2::ErrorCode;
+using http::detail::h2::FrameLimits;
+using http::detail::h2::FrameParser;
+using http::detail::h2::Setting;
+using http::detail::h2::SettingId;
+using http::detail::h2::Violation;
 using test::FramesVerdict;
 using test::raw_frame;
 using test::read_frames;
 using Role = FrameParser::Role;
 
-const std::string preface(http::h2::client_preface);
+const std::string preface(http::detail::h2::client_preface);
 const std::string no_settings = raw_frame(4, 0, 0, "");
 constexpr std::string_view five_bytes("\0\0\0\5\7", 5);
 
@@ -205,7 +205,7 @@ TEST(FrameParser, limits_frames) {
                    Role::server, limits);
   FrameParser parser(Role::client);
   Buffer input(no_settings + raw_frame(0, 0, 1, std::string(20'000, 'a')));
-  http::h2::Frame frame;
+  http::detail::h2::Frame frame;
   ASSERT_TRUE(*parser.next(input, frame));
   parser.set_frame_size_max(20'000);
   ASSERT_TRUE(parser.next(input, frame));
@@ -234,7 +234,7 @@ TEST(FrameParser, rejects_bad_settings) {
 TEST(FrameParser, fails_again_with_the_same_error) {
   FrameParser parser(Role::server);
   Buffer input("x");
-  http::h2::Frame frame;
+  http::detail::h2::Frame frame;
   EXPECT_EQ(parser.next(input, frame).error(), Violation::bad_preface);
   input.append(preface);
   EXPECT_EQ(parser.next(input, frame).error(), Violation::bad_preface);
@@ -245,7 +245,7 @@ TEST(FrameParser, moves_data_without_copying) {
   auto body = std::make_shared<std::string>(10'000, 'b');
   Buffer input(no_settings + raw_frame(0, 0, 1, std::string(10'000, 'b')).substr(0, 9));
   input.append_shared(std::as_bytes(std::span(*body)), body);
-  http::h2::Frame frame;
+  http::detail::h2::Frame frame;
   ASSERT_TRUE(*parser.next(input, frame));
   ASSERT_TRUE(*parser.next(input, frame));
   EXPECT_EQ(static_cast<const void*>(frame.data.front().data()), body->data());
@@ -255,18 +255,18 @@ TEST(FrameWriter, writes_what_the_parser_reads) {
   Buffer to;
   const std::array<Setting, 2> settings = {Setting{SettingId::max_concurrent_streams, 100},
                                            Setting{SettingId::initial_window_size, 65536}};
-  http::h2::append_settings(to, settings);
-  http::h2::append_settings_ack(to);
-  http::h2::append_data(to, 3, Buffer("hello"), false);
-  http::h2::append_data(to, 3, Buffer(), true);
-  http::h2::append_data_head(to, 5, 3, true);
+  http::detail::h2::append_settings(to, settings);
+  http::detail::h2::append_settings_ack(to);
+  http::detail::h2::append_data(to, 3, Buffer("hello"), false);
+  http::detail::h2::append_data(to, 3, Buffer(), true);
+  http::detail::h2::append_data_head(to, 5, 3, true);
   to.append("abc");
-  http::h2::append_rst_stream(to, 7, ErrorCode::cancel);
-  http::h2::append_ping(to, "12345678", false);
-  http::h2::append_ping(to, "12345678", true);
-  http::h2::append_goaway(to, 9, ErrorCode::enhance_your_calm, "too much");
-  http::h2::append_window_update(to, 0, 70'000);
-  http::h2::append_priority_update(to, 11, "u=0");
+  http::detail::h2::append_rst_stream(to, 7, ErrorCode::cancel);
+  http::detail::h2::append_ping(to, "12345678", false);
+  http::detail::h2::append_ping(to, "12345678", true);
+  http::detail::h2::append_goaway(to, 9, ErrorCode::enhance_your_calm, "too much");
+  http::detail::h2::append_window_update(to, 0, 70'000);
+  http::detail::h2::append_priority_update(to, 11, "u=0");
   EXPECT_EQ(read_frames(preface + to.to_string(), Role::server).frames,
             (Frames{"settings 0 3=100 4=65536", "settings 0 ack", "data 3 5 hello complete",
                     "data 3 0  end complete", "data 5 3 abc end complete", "rst_stream 7 8",
@@ -280,7 +280,7 @@ TEST(Violations, have_texts_and_codes) {
   const Error error = Violation::bad_index;
   EXPECT_STREQ(error.category().name(), "tambour.http2");
   EXPECT_EQ(error.message(), text_of(Violation::bad_index));
-  EXPECT_EQ(Error(0, http::h2::violation_category()).message(), "Unknown error of HTTP/2");
+  EXPECT_EQ(Error(0, http::detail::h2::violation_category()).message(), "Unknown error of HTTP/2");
   for (int i = 0; i <= static_cast<int>(Violation::body_shorter_than_content_length); ++i) {
     EXPECT_FALSE(text_of(Violation(i)).empty());
     EXPECT_FALSE(text_of(Violation(i)).ends_with('.'));

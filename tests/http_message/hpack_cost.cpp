@@ -89,8 +89,8 @@ struct Connection {
     nghttp2_hd_inflate_del(inflater);
   }
 
-  http::h2::HpackEncoder encoder;
-  http::h2::HpackDecoder decoder;
+  http::detail::h2::HpackEncoder encoder;
+  http::detail::h2::HpackDecoder decoder;
   nghttp2_hd_deflater* deflater = nullptr;
   nghttp2_hd_inflater* inflater = nullptr;
 };
@@ -111,7 +111,8 @@ void encode(Connection& connection, const Message& message) {
   char* to = connection.encoder.begin(output.data());
   for (const auto& [name, value] : message.list) {
     const std::uint32_t hash = http::hash_of_name(name);
-    to = connection.encoder.encode(to, name, hash, http::h2::find_known_name(name, hash), value);
+    to = connection.encoder.encode(to, name, hash, http::detail::h2::find_known_name(name, hash),
+                                   value);
   }
   total += static_cast<std::size_t>(to - output.data());
 }
@@ -124,8 +125,8 @@ void encode_by_nghttp2(Connection& connection, const Message& message) {
 
 /// Into Fields, which includes the checks of each field.
 void decode(Connection& connection, const Message& message) {
-  static constexpr http::h2::FieldLimits limits;
-  http::h2::FieldSection section(limits);
+  static constexpr http::detail::h2::FieldLimits limits;
+  http::detail::h2::FieldSection section(limits);
   if (!connection.decoder.decode(message.block, section)) std::abort();
   section.move_fields_to(decoded);
   total += decoded.size();

@@ -26,7 +26,7 @@ class Story {
     std::string hex;
     line >> encoder >> size >> hex;
     auto& decoder = decoders_[encoder];
-    if (!decoder) decoder = std::make_unique<http::h2::HpackDecoder>();
+    if (!decoder) decoder = std::make_unique<http::detail::h2::HpackDecoder>();
     if (hex.empty()) {
       hex = size;
     } else {
@@ -44,9 +44,9 @@ class Story {
 
  private:
   test::FieldList fields_;
-  std::map<std::string, std::unique_ptr<http::h2::HpackDecoder>> decoders_;
-  http::h2::HpackEncoder encoder_;
-  http::h2::HpackDecoder decoder_;
+  std::map<std::string, std::unique_ptr<http::detail::h2::HpackDecoder>> decoders_;
+  http::detail::h2::HpackEncoder encoder_;
+  http::detail::h2::HpackDecoder decoder_;
 };
 
 TEST(HpackStories, decode_to_the_same_fields) {

@@ -18,11 +18,11 @@
 namespace tambour::hpack_test {
 namespace {
 
-using http::h2::DynamicTable;
-using http::h2::FieldSection;
-using http::h2::HpackDecoder;
-using http::h2::HpackEncoder;
-using http::h2::Violation;
+using http::detail::h2::DynamicTable;
+using http::detail::h2::FieldSection;
+using http::detail::h2::HpackDecoder;
+using http::detail::h2::HpackEncoder;
+using http::detail::h2::Violation;
 using test::decode;
 using test::encode;
 using test::FieldList;
@@ -161,7 +161,8 @@ TEST(Hpack, expects_a_size_update_after_a_reduction) {
 }
 
 TEST(Hpack, limits_what_a_section_stores_but_decodes_all) {
-  const http::h2::FieldLimits limits = {.fields_max = 3, .fields_hard_max = 5, .bytes_max = 1000};
+  const http::detail::h2::FieldLimits limits = {
+      .fields_max = 3, .fields_hard_max = 5, .bytes_max = 1000};
   const std::string field = from_hex("40 01 61 01 62");
   HpackDecoder decoder;
   FieldSection section(limits);
@@ -175,11 +176,11 @@ TEST(Hpack, limits_what_a_section_stores_but_decodes_all) {
   const auto decoded = decoder.decode(std::string(6, '\xbe'), hard);
   ASSERT_FALSE(decoded);
   EXPECT_EQ(decoded.error(), Violation::far_too_many_fields);
-  EXPECT_EQ(code_of(decoded.error()), http::h2::ErrorCode::enhance_your_calm);
+  EXPECT_EQ(code_of(decoded.error()), http::detail::h2::ErrorCode::enhance_your_calm);
 }
 
 TEST(Hpack, counts_32_bytes_for_each_field) {
-  const http::h2::FieldLimits limits = {.bytes_max = 2 * 34};
+  const http::detail::h2::FieldLimits limits = {.bytes_max = 2 * 34};
   HpackDecoder decoder;
   FieldSection fitting(limits);
   ASSERT_TRUE(decoder.decode(from_hex("40 01 61 01 62 be"), fitting));
@@ -214,11 +215,11 @@ TEST(Huffman, codes_every_byte) {
           std::string(static_cast<std::size_t>(length / 4 + 1), static_cast<char>(c)) +
           std::string(static_cast<std::size_t>(length) * 12, 'e');
       std::string coded(text.size(), '\0');
-      const char* const end = http::h2::encode_huffman(text, coded.data());
+      const char* const end = http::detail::h2::encode_huffman(text, coded.data());
       ASSERT_NE(end, nullptr);
       coded.resize(static_cast<std::size_t>(end - coded.data()));
-      std::string decoded(http::h2::decoded_size_max(coded.size()), '\0');
-      const auto size = http::h2::decode_huffman(coded, decoded.data());
+      std::string decoded(http::detail::h2::decoded_size_max(coded.size()), '\0');
+      const auto size = http::detail::h2::decode_huffman(coded, decoded.data());
       ASSERT_TRUE(size);
       EXPECT_EQ(decoded.substr(0, *size), text);
     }
@@ -227,11 +228,11 @@ TEST(Huffman, codes_every_byte) {
 
 TEST(Huffman, is_used_only_if_it_is_shorter) {
   std::string to(16, '\0');
-  EXPECT_EQ(http::h2::encode_huffman("", to.data()), nullptr);
-  EXPECT_EQ(http::h2::encode_huffman("a", to.data()), nullptr);
-  EXPECT_EQ(http::h2::encode_huffman("\x01\x02\x03\x04", to.data()), nullptr);
-  EXPECT_EQ(http::h2::encode_huffman("~~~~~~", to.data()), nullptr);
-  EXPECT_NE(http::h2::encode_huffman("aaaa", to.data()), nullptr);
+  EXPECT_EQ(http::detail::h2::encode_huffman("", to.data()), nullptr);
+  EXPECT_EQ(http::detail::h2::encode_huffman("a", to.data()), nullptr);
+  EXPECT_EQ(http::detail::h2::encode_huffman("\x01\x02\x03\x04", to.data()), nullptr);
+  EXPECT_EQ(http::detail::h2::encode_huffman("~~~~~~", to.data()), nullptr);
+  EXPECT_NE(http::detail::h2::encode_huffman("aaaa", to.data()), nullptr);
 }
 
 TEST(HpackEncoder, indexes_what_repeats) {

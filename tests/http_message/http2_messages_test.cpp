@@ -19,13 +19,13 @@ using http::RequestHead;
 using http::ResponseHead;
 using http::Status;
 using http::TargetForm;
-using http::h2::BodyLength;
-using http::h2::HeadOptions;
-using http::h2::HpackDecoder;
-using http::h2::HpackEncoder;
-using http::h2::parse_priority;
-using http::h2::Priority;
-using http::h2::Violation;
+using http::detail::h2::BodyLength;
+using http::detail::h2::HeadOptions;
+using http::detail::h2::HpackDecoder;
+using http::detail::h2::HpackEncoder;
+using http::detail::h2::parse_priority;
+using http::detail::h2::Priority;
+using http::detail::h2::Violation;
 using test::FieldList;
 
 /// Encodes the names as they are: the encoder of the library would convert them to lower case.
@@ -50,21 +50,21 @@ struct ReadRequest {
 ReadRequest read_request(const FieldList& list, bool allows_protocol = false) {
   HpackDecoder decoder;
   ReadRequest read;
-  const http::h2::FieldLimits limits;
+  const http::detail::h2::FieldLimits limits;
   const std::string block = plain_block(list);
   // The second time, all fields are in the dynamic table.
   std::string indexed;
   for (std::size_t i = 0; i < list.size(); ++i)
     indexed += static_cast<char>(0x80 + 62 + list.size() - 1 - i);
-  for (const std::string& each : {block, indexed}) {
-    http::h2::FieldSection section(limits);
-    EXPECT_TRUE(decoder.decode(each, section));
+  for (const std::string& text : {block, indexed}) {
+    http::detail::h2::FieldSection section(limits);
+    EXPECT_TRUE(decoder.decode(text, section));
     const std::optional<Violation> before = read.violation;
     read.violation.reset();
-    const auto made = make_request(section, {.allows_connect_protocol = allows_protocol}, read.head,
-                                   read.protocol);
-    if (!made) read.violation = made.error();
-    if (each == indexed) {
+    const auto request = make_request(section, {.allows_connect_protocol = allows_protocol},
+                                      read.head, read.protocol);
+    if (!request) read.violation = request.error();
+    if (text == indexed) {
       EXPECT_EQ(read.violation, before);
     }
   }
@@ -200,12 +200,12 @@ TEST(Http2Requests, are_rejected_for_fields) {
 std::optional<Violation> read_response(const FieldList& list, bool ends_stream,
                                        ResponseHead& head) {
   HpackDecoder decoder;
-  const http::h2::FieldLimits limits;
-  http::h2::FieldSection section(limits);
+  const http::detail::h2::FieldLimits limits;
+  http::detail::h2::FieldSection section(limits);
   EXPECT_TRUE(decoder.decode(plain_block(list), section));
-  const auto made = make_response(section, ends_stream, head);
-  if (made) return std::nullopt;
-  return made.error();
+  const auto response = make_response(section, ends_stream, head);
+  if (response) return std::nullopt;
+  return response.error();
 }
 
 TEST(Http2Responses, have_a_status) {
@@ -230,12 +230,12 @@ TEST(Http2Responses, have_a_status) {
 TEST(Http2Trailers, have_no_pseudo_headers) {
   const auto read = [](const FieldList& list, http::Fields& trailers) -> std::optional<Violation> {
     HpackDecoder decoder;
-    const http::h2::FieldLimits limits;
-    http::h2::FieldSection section(limits);
+    const http::detail::h2::FieldLimits limits;
+    http::detail::h2::FieldSection section(limits);
     EXPECT_TRUE(decoder.decode(plain_block(list), section));
-    const auto made = make_trailers(section, trailers);
-    if (made) return std::nullopt;
-    return made.error();
+    const auto created = make_trailers(section, trailers);
+    if (created) return std::nullopt;
+    return created.error();
   };
   http::Fields trailers;
   EXPECT_EQ(read({{"checksum", "1"}}, trailers), std::nullopt);
@@ -280,7 +280,7 @@ TEST(Http2BodyLength, is_that_of_the_content_length) {
 /// The field block of frames that consist of HEADERS and CONTINUATION, without their heads.
 FieldList decode_frames(const Buffer& frames, HpackDecoder& decoder, std::string* start = nullptr) {
   auto verdict = test::read_frames(test::raw_frame(4, 0, 0, "") + frames.to_string(),
-                                   http::h2::FrameParser::Role::client);
+                                   http::detail::h2::FrameParser::Role::client);
   EXPECT_EQ(verdict.error, "");
   EXPECT_EQ(verdict.frames.size(), 2U);
   const std::string& frame = verdict.frames.back();
@@ -337,9 +337,9 @@ TEST(Http2HeadWriter, writes_connects) {
             (FieldList{{":method", "CONNECT"}, {":authority", "a.example:80"}}));
   const HeadOptions extended{.stream_id = 1, .protocol = "websocket"};
   to.clear();
-  EXPECT_EQ(append_head(to, encoder, head, extended).error(), HttpError::bad_target);
+  EXPECT_EQ(append_head(to, encoder, head, extended).error(), http::ErrorCode::bad_target);
   head.form = TargetForm::origin;
-  EXPECT_EQ(append_head(to, encoder, head, {.stream_id = 1}).error(), HttpError::bad_target);
+  EXPECT_EQ(append_head(to, encoder, head, {.stream_id = 1}).error(), http::ErrorCode::bad_target);
   head.target = "/chat";
   ASSERT_TRUE(append_head(to, encoder, head, extended));
   EXPECT_EQ(decode_frames(to, decoder), (FieldList{{":method", "CONNECT"},
@@ -348,11 +348,11 @@ TEST(Http2HeadWriter, writes_connects) {
                                                    {":authority", "a.example:80"},
                                                    {":path", "/chat"}}));
   head.method = http::Method::get;
-  EXPECT_EQ(append_head(to, encoder, head, extended).error(), HttpError::bad_target);
+  EXPECT_EQ(append_head(to, encoder, head, extended).error(), http::ErrorCode::bad_target);
   head.authority = "a b";
-  EXPECT_EQ(append_head(to, encoder, head, {}).error(), HttpError::bad_host);
+  EXPECT_EQ(append_head(to, encoder, head, {}).error(), http::ErrorCode::bad_host);
   head.method = http::Method::connect;
-  EXPECT_EQ(append_head(to, encoder, head, extended).error(), HttpError::bad_host);
+  EXPECT_EQ(append_head(to, encoder, head, extended).error(), http::ErrorCode::bad_host);
 }
 
 TEST(Http2HeadWriter, writes_responses_and_trailers) {
@@ -378,7 +378,7 @@ TEST(Http2HeadWriter, writes_responses_and_trailers) {
   to.clear();
   for (const int code : {101, 99, 1000}) {
     head.status = Status(code);
-    EXPECT_EQ(append_head(to, encoder, head, {}).error(), HttpError::bad_status);
+    EXPECT_EQ(append_head(to, encoder, head, {}).error(), http::ErrorCode::bad_status);
   }
   http::Fields trailers;
   ASSERT_TRUE(trailers.add("Checksum", "1"));
@@ -387,7 +387,8 @@ TEST(Http2HeadWriter, writes_responses_and_trailers) {
   EXPECT_EQ(decode_frames(to, decoder, &start), (FieldList{{"checksum", "1"}}));
   EXPECT_EQ(start, "headers 1 end ");
   ASSERT_TRUE(trailers.add("Host", "x"));
-  EXPECT_EQ(append_trailers(to, encoder, trailers, {}).error(), HttpError::trailer_not_allowed);
+  EXPECT_EQ(append_trailers(to, encoder, trailers, {}).error(),
+            http::ErrorCode::trailer_not_allowed);
 }
 
 TEST(Http2HeadWriter, splits_large_blocks) {

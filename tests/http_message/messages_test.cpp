@@ -14,9 +14,9 @@ namespace {
 
 using http::Method;
 using http::TargetForm;
-using http::h1::BodyKind;
-using http::h1::RequestParser;
-using http::h1::ResponseParser;
+using http::detail::h1::BodyKind;
+using http::detail::h1::RequestParser;
+using http::detail::h1::ResponseParser;
 using test::Message;
 using namespace std::string_literals;
 
@@ -81,7 +81,7 @@ TEST(Requests, have_targets_of_four_forms) {
     const char* start;
     TargetForm form;
   };
-  for (const Case& each :
+  for (const Case& test_case :
        {Case{"GET / HTTP/1.1", "GET  host:1 / 11", TargetForm::origin},
         Case{"GET //a//b HTTP/1.1", "GET  host:1 //a//b 11", TargetForm::origin},
         Case{"GET /%00%2F?%&%z=%% HTTP/1.1", "GET  host:1 /%00%2F?%&%z=%% 11", TargetForm::origin},
@@ -103,14 +103,14 @@ TEST(Requests, have_targets_of_four_forms) {
         Case{"get / HTTP/1.1", "get  host:1 / 11", TargetForm::origin},
         Case{"GET / HTTP/1.0", "GET  host:1 / 10", TargetForm::origin},
         Case{"GET / HTTP/1.9", "GET  host:1 / 11", TargetForm::origin}}) {
-    const std::string text = each.line + "\r\nHost: host:1\r\n\r\n"s;
+    const std::string text = test_case.line + "\r\nHost: host:1\r\n\r\n"s;
     const auto messages = requests_in(text);
     ASSERT_EQ(messages.size(), 1) << text;
-    EXPECT_EQ(messages[0].start, each.start);
+    EXPECT_EQ(messages[0].start, test_case.start);
     RequestParser parser;
     Buffer input(text);
     EXPECT_EQ(parser.parse_head(input), true);
-    EXPECT_EQ(parser.head().form, each.form) << text;
+    EXPECT_EQ(parser.head().form, test_case.form) << text;
   }
 }
 
@@ -188,7 +188,7 @@ TEST(Requests, may_be_as_large_as_the_limits) {
   parser.restart();
   input.append("PUT /a HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n12345");
   EXPECT_EQ(parser.parse_head(input), true);
-  EXPECT_EQ(parser.read_body(input, body, 100).error(), HttpError::body_too_large);
+  EXPECT_EQ(parser.read_body(input, body, 100).error(), http::ErrorCode::body_too_large);
 }
 
 /// A body that arrives in large blocks is not copied, and its head is found in spite of it.

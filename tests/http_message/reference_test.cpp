@@ -32,8 +32,8 @@ class Reference : public testing::Test {
     // Otherwise the generator does not generate what the comparison is about.
     EXPECT_GT(comparison.agreed, seeds / 4);
     if (test::sanitized || !has_requests) return;
-    for (const test::Looser& each : test::looser)
-      EXPECT_GT(comparison.seen[each.llhttp], 0) << each.llhttp;
+    for (const test::Looser& entry : test::looser)
+      EXPECT_GT(comparison.seen[entry.llhttp], 0) << entry.llhttp;
   }
 };
 
@@ -45,20 +45,23 @@ TEST_F(Reference, agrees_on_generated_responses) { compare(false); }
 template <class Parser>
 void expect_verdicts(const std::vector<test::ReferenceMessage>& messages, bool has_requests) {
   test::ReferenceComparison comparison(has_requests);
-  for (const test::ReferenceMessage& each : messages) {
-    const test::Verdict verdict = test::read_in_every_way<Parser>(each.text);
+  for (const test::ReferenceMessage& reference_message : messages) {
+    const test::Verdict verdict = test::read_in_every_way<Parser>(reference_message.text);
     std::size_t complete = 0;
     for (const test::Message& message : verdict.messages) complete += message.is_complete ? 1 : 0;
-    EXPECT_EQ(complete, each.complete) << verdict.error.message() << ":\n" << each.text;
+    EXPECT_EQ(complete, reference_message.complete) << verdict.error.message() << ":\n"
+                                                    << reference_message.text;
     const bool is_cut =
         verdict.error == StreamError::eof || verdict.error == StreamError::truncated;
-    EXPECT_EQ(!is_cut, each.is_rejected) << verdict.error.message() << ":\n" << each.text;
-    EXPECT_EQ(comparison.compare_in_every_way(each.text), "") << each.text;
+    EXPECT_EQ(!is_cut, reference_message.is_rejected) << verdict.error.message() << ":\n"
+                                                      << reference_message.text;
+    EXPECT_EQ(comparison.compare_in_every_way(reference_message.text), "")
+        << reference_message.text;
   }
 }
 
 TEST_F(Reference, agrees_on_requests_at_every_split) {
-  expect_verdicts<http::h1::RequestParser>(test::reference_requests(), true);
+  expect_verdicts<http::detail::h1::RequestParser>(test::reference_requests(), true);
 }
 
 TEST_F(Reference, agrees_on_responses_at_every_split) {

@@ -1,4 +1,6 @@
 // URLs: components, rejected text, resolution of references, normal forms, encoding.
+#include <tambour/http/url.h>
+
 #include <cerrno>
 #include <string>
 #include <string_view>
@@ -6,8 +8,6 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-
-#include <tambour/http_url.h>
 
 namespace tambour::url_test {
 namespace {
@@ -60,7 +60,7 @@ TEST(Url, reads_every_form_of_host) {
     int port;
     bool in_brackets;
   };
-  for (const Case& each :
+  for (const Case& test_case :
        {Case{"http://[::1]:80/", "::1", 80, true},
         Case{"http://[2001:db8::7]/c=GB?one", "2001:db8::7", -1, true},
         Case{"http://u@[::ffff:192.0.2.1]", "::ffff:192.0.2.1", -1, true},
@@ -69,11 +69,11 @@ TEST(Url, reads_every_form_of_host) {
         Case{"http://a_b-c.d~e!$&'()*+,;=", "a_b-c.d~e!$&'()*+,;=", -1, false},
         Case{"http://%C3%A9.org:0", "%C3%A9.org", 0, false},
         Case{"//host:00080", "host", 80, false}, Case{"file:///etc/hosts", "", -1, false}}) {
-    const auto url = Url::parse(each.text);
-    ASSERT_TRUE(url) << each.text;
-    EXPECT_EQ(url->host(), each.host);
-    EXPECT_EQ(url->port() ? *url->port() : -1, each.port) << each.text;
-    EXPECT_EQ(url->has_ip_literal(), each.in_brackets) << each.text;
+    const auto url = Url::parse(test_case.text);
+    ASSERT_TRUE(url) << test_case.text;
+    EXPECT_EQ(url->host(), test_case.host);
+    EXPECT_EQ(url->port() ? *url->port() : -1, test_case.port) << test_case.text;
+    EXPECT_EQ(url->has_ip_literal(), test_case.in_brackets) << test_case.text;
   }
 }
 
@@ -95,67 +95,67 @@ TEST(Url, reads_the_examples_of_the_standard) {
 }
 
 TEST(Url, reports_why_it_rejects_text) {
-  const std::vector<std::pair<std::string, HttpError>> rejected = {
-      {"http://a/b c", HttpError::url_bad_character},
-      {"http://a/\"", HttpError::url_bad_character},
-      {"http://a/<b>", HttpError::url_bad_character},
-      {"http://a/\\b", HttpError::url_bad_character},
-      {"http://a/{b}", HttpError::url_bad_character},
-      {"http://a/b|c", HttpError::url_bad_character},
-      {"http://a/^", HttpError::url_bad_character},
-      {"http://a/`", HttpError::url_bad_character},
-      {"http://a/[b]", HttpError::url_bad_character},
-      {"http://a/\xC3\xA9", HttpError::url_bad_character},
-      {"http://a/\x7F", HttpError::url_bad_character},
-      {"http://a/\0b"s, HttpError::url_bad_character},
-      {"http://a/b\r\nX: y", HttpError::url_bad_character},
-      {"http://a/?b[]=1", HttpError::url_bad_character},
-      {"http://a/#b#c", HttpError::url_bad_character},
-      {"http://u ser@a/", HttpError::url_bad_character},
-      {" http://a/", HttpError::url_bad_scheme},
-      {"a b", HttpError::url_bad_character},
-      {"http://a/%", HttpError::url_bad_encoding},
-      {"http://a/%4", HttpError::url_bad_encoding},
-      {"http://a/%4g", HttpError::url_bad_encoding},
-      {"http://a/%%41", HttpError::url_bad_encoding},
-      {"http://a/?%zz", HttpError::url_bad_encoding},
-      {"http://a/#%", HttpError::url_bad_encoding},
-      {"http://u%@a/", HttpError::url_bad_encoding},
-      {":a", HttpError::url_bad_scheme},
-      {"1a:b", HttpError::url_bad_scheme},
-      {"+a:b", HttpError::url_bad_scheme},
-      {"a_b:c", HttpError::url_bad_scheme},
-      {"a%41:b", HttpError::url_bad_scheme},
-      {"http://a b/", HttpError::url_bad_host},
-      {"http://a%/", HttpError::url_bad_host},
-      {"http://\xC3\xA9/", HttpError::url_bad_host},
-      {"http://a\0b/"s, HttpError::url_bad_host},
-      {"http://[::1/", HttpError::url_bad_host},
-      {"http://::1]/", HttpError::url_bad_port},
-      {"http://a]/", HttpError::url_bad_host},
-      {"http://[]/", HttpError::url_bad_host},
-      {"http://[1.2.3.4]/", HttpError::url_bad_host},
-      {"http://[::1]a/", HttpError::url_bad_host},
-      {"http://[::1]]/", HttpError::url_bad_host},
-      {"http://[[::1]]/", HttpError::url_bad_host},
-      {"http://[12345::]/", HttpError::url_bad_host},
-      {"http://[1:2:3:4:5:6:7]/", HttpError::url_bad_host},
-      {"http://[::1%25lo]/", HttpError::url_bad_host},
-      {"http://[::1\0]/"s, HttpError::url_bad_host},
-      {"http://[v.a]/", HttpError::url_bad_host},
-      {"http://[v1a]/", HttpError::url_bad_host},
-      {"http://[v1.]/", HttpError::url_bad_host},
-      {"http://[v1.a/b]/", HttpError::url_bad_host},
-      {"http://[vg.a]/", HttpError::url_bad_host},
-      {"http://a@b@c/", HttpError::url_bad_host},
-      {"http://a:65536/", HttpError::url_bad_port},
-      {"http://a:99999999999999999999/", HttpError::url_bad_port},
-      {"http://a:-1/", HttpError::url_bad_port},
-      {"http://a:+1/", HttpError::url_bad_port},
-      {"http://a: 80/", HttpError::url_bad_port},
-      {"http://a:80a/", HttpError::url_bad_port},
-      {"http://a:80:80/", HttpError::url_bad_port},
-      {"http://a/" + std::string(Url::size_max, 'b'), HttpError::url_too_long}};
+  const std::vector<std::pair<std::string, http::ErrorCode>> rejected = {
+      {"http://a/b c", http::ErrorCode::url_bad_character},
+      {"http://a/\"", http::ErrorCode::url_bad_character},
+      {"http://a/<b>", http::ErrorCode::url_bad_character},
+      {"http://a/\\b", http::ErrorCode::url_bad_character},
+      {"http://a/{b}", http::ErrorCode::url_bad_character},
+      {"http://a/b|c", http::ErrorCode::url_bad_character},
+      {"http://a/^", http::ErrorCode::url_bad_character},
+      {"http://a/`", http::ErrorCode::url_bad_character},
+      {"http://a/[b]", http::ErrorCode::url_bad_character},
+      {"http://a/\xC3\xA9", http::ErrorCode::url_bad_character},
+      {"http://a/\x7F", http::ErrorCode::url_bad_character},
+      {"http://a/\0b"s, http::ErrorCode::url_bad_character},
+      {"http://a/b\r\nX: y", http::ErrorCode::url_bad_character},
+      {"http://a/?b[]=1", http::ErrorCode::url_bad_character},
+      {"http://a/#b#c", http::ErrorCode::url_bad_character},
+      {"http://u ser@a/", http::ErrorCode::url_bad_character},
+      {" http://a/", http::ErrorCode::url_bad_scheme},
+      {"a b", http::ErrorCode::url_bad_character},
+      {"http://a/%", http::ErrorCode::url_bad_encoding},
+      {"http://a/%4", http::ErrorCode::url_bad_encoding},
+      {"http://a/%4g", http::ErrorCode::url_bad_encoding},
+      {"http://a/%%41", http::ErrorCode::url_bad_encoding},
+      {"http://a/?%zz", http::ErrorCode::url_bad_encoding},
+      {"http://a/#%", http::ErrorCode::url_bad_encoding},
+      {"http://u%@a/", http::ErrorCode::url_bad_encoding},
+      {":a", http::ErrorCode::url_bad_scheme},
+      {"1a:b", http::ErrorCode::url_bad_scheme},
+      {"+a:b", http::ErrorCode::url_bad_scheme},
+      {"a_b:c", http::ErrorCode::url_bad_scheme},
+      {"a%41:b", http::ErrorCode::url_bad_scheme},
+      {"http://a b/", http::ErrorCode::url_bad_host},
+      {"http://a%/", http::ErrorCode::url_bad_host},
+      {"http://\xC3\xA9/", http::ErrorCode::url_bad_host},
+      {"http://a\0b/"s, http::ErrorCode::url_bad_host},
+      {"http://[::1/", http::ErrorCode::url_bad_host},
+      {"http://::1]/", http::ErrorCode::url_bad_port},
+      {"http://a]/", http::ErrorCode::url_bad_host},
+      {"http://[]/", http::ErrorCode::url_bad_host},
+      {"http://[1.2.3.4]/", http::ErrorCode::url_bad_host},
+      {"http://[::1]a/", http::ErrorCode::url_bad_host},
+      {"http://[::1]]/", http::ErrorCode::url_bad_host},
+      {"http://[[::1]]/", http::ErrorCode::url_bad_host},
+      {"http://[12345::]/", http::ErrorCode::url_bad_host},
+      {"http://[1:2:3:4:5:6:7]/", http::ErrorCode::url_bad_host},
+      {"http://[::1%25lo]/", http::ErrorCode::url_bad_host},
+      {"http://[::1\0]/"s, http::ErrorCode::url_bad_host},
+      {"http://[v.a]/", http::ErrorCode::url_bad_host},
+      {"http://[v1a]/", http::ErrorCode::url_bad_host},
+      {"http://[v1.]/", http::ErrorCode::url_bad_host},
+      {"http://[v1.a/b]/", http::ErrorCode::url_bad_host},
+      {"http://[vg.a]/", http::ErrorCode::url_bad_host},
+      {"http://a@b@c/", http::ErrorCode::url_bad_host},
+      {"http://a:65536/", http::ErrorCode::url_bad_port},
+      {"http://a:99999999999999999999/", http::ErrorCode::url_bad_port},
+      {"http://a:-1/", http::ErrorCode::url_bad_port},
+      {"http://a:+1/", http::ErrorCode::url_bad_port},
+      {"http://a: 80/", http::ErrorCode::url_bad_port},
+      {"http://a:80a/", http::ErrorCode::url_bad_port},
+      {"http://a:80:80/", http::ErrorCode::url_bad_port},
+      {"http://a/" + std::string(Url::size_max, 'b'), http::ErrorCode::url_too_long}};
   for (const auto& [text, error] : rejected) {
     const auto url = Url::parse(text);
     ASSERT_FALSE(url) << text;
@@ -165,18 +165,18 @@ TEST(Url, reports_why_it_rejects_text) {
 }
 
 TEST(Url, cannot_be_composed_of_parts_that_would_be_read_as_others) {
-  const std::vector<std::pair<http::UrlParts, HttpError>> rejected = {
-      {{.path = "//a"}, HttpError::url_ambiguous_path},
-      {{.path = "//a:b"}, HttpError::url_ambiguous_path},
-      {{.scheme = "a", .path = "//b"}, HttpError::url_ambiguous_path},
-      {{.path = "a:b"}, HttpError::url_ambiguous_path},
-      {{.path = "1:b"}, HttpError::url_bad_scheme},
-      {{.authority = "a", .path = "b"}, HttpError::url_ambiguous_path},
-      {{.authority = "a/b"}, HttpError::url_ambiguous_path},
-      {{.path = "a?b"}, HttpError::url_ambiguous_path},
-      {{.path = "a", .query = "b#c"}, HttpError::url_ambiguous_path},
-      {{.scheme = "", .path = "a"}, HttpError::url_bad_scheme},
-      {{.path = "a b"}, HttpError::url_bad_character}};
+  const std::vector<std::pair<http::UrlParts, http::ErrorCode>> rejected = {
+      {{.path = "//a"}, http::ErrorCode::url_ambiguous_path},
+      {{.path = "//a:b"}, http::ErrorCode::url_ambiguous_path},
+      {{.scheme = "a", .path = "//b"}, http::ErrorCode::url_ambiguous_path},
+      {{.path = "a:b"}, http::ErrorCode::url_ambiguous_path},
+      {{.path = "1:b"}, http::ErrorCode::url_bad_scheme},
+      {{.authority = "a", .path = "b"}, http::ErrorCode::url_ambiguous_path},
+      {{.authority = "a/b"}, http::ErrorCode::url_ambiguous_path},
+      {{.path = "a?b"}, http::ErrorCode::url_ambiguous_path},
+      {{.path = "a", .query = "b#c"}, http::ErrorCode::url_ambiguous_path},
+      {{.scheme = "", .path = "a"}, http::ErrorCode::url_bad_scheme},
+      {{.path = "a b"}, http::ErrorCode::url_bad_character}};
   for (const auto& [parts, error] : rejected) {
     const auto url = Url::compose(parts);
     ASSERT_FALSE(url) << url->to_string();
@@ -240,10 +240,11 @@ TEST(Url, resolves_references_at_the_edges) {
   EXPECT_EQ(url_of("http://a?q").resolve(url_of(""))->to_string(), "http://a?q");
   EXPECT_EQ(url_of("a:b/c").resolve(url_of("d"))->to_string(), "a:b/d");
   EXPECT_EQ(url_of("a:b").resolve(url_of("c"))->to_string(), "a:c");
-  EXPECT_EQ(url_of("b").resolve(url_of("c")).error(), HttpError::url_not_absolute);
-  EXPECT_EQ(url_of("a:/b/c").resolve(url_of("..//d")).error(), HttpError::url_ambiguous_path);
+  EXPECT_EQ(url_of("b").resolve(url_of("c")).error(), http::ErrorCode::url_not_absolute);
+  EXPECT_EQ(url_of("a:/b/c").resolve(url_of("..//d")).error(), http::ErrorCode::url_ambiguous_path);
   const Url long_base = url_of("http://a/" + std::string(60000, 'b') + "/");
-  EXPECT_EQ(long_base.resolve(url_of(std::string(6000, 'c'))).error(), HttpError::url_too_long);
+  EXPECT_EQ(long_base.resolve(url_of(std::string(6000, 'c'))).error(),
+            http::ErrorCode::url_too_long);
 }
 
 TEST(Url, has_a_normal_form) {
@@ -298,9 +299,9 @@ TEST(PercentEncoding, encodes_what_a_component_must_not_contain) {
 TEST(PercentEncoding, decodes_every_byte_once) {
   EXPECT_EQ(http::percent_decode("%41%2f%00%ff+"), "A/\0\xFF+"s);
   EXPECT_EQ(http::percent_decode("%2541"), "%41");
-  EXPECT_EQ(http::percent_decode("%4").error(), HttpError::url_bad_encoding);
-  EXPECT_EQ(http::percent_decode("%").error(), HttpError::url_bad_encoding);
-  EXPECT_EQ(http::percent_decode("%-1").error(), HttpError::url_bad_encoding);
+  EXPECT_EQ(http::percent_decode("%4").error(), http::ErrorCode::url_bad_encoding);
+  EXPECT_EQ(http::percent_decode("%").error(), http::ErrorCode::url_bad_encoding);
+  EXPECT_EQ(http::percent_decode("%-1").error(), http::ErrorCode::url_bad_encoding);
 }
 
 TEST(QueryParameters, are_read_and_written) {
@@ -317,11 +318,11 @@ TEST(QueryParameters, are_read_and_written) {
   EXPECT_EQ(http::parse_query(http::format_query(pairs)), pairs);
 }
 
-TEST(HttpError, says_what_is_wrong) {
-  EXPECT_STREQ(http_category().name(), "tambour.http");
-  EXPECT_EQ(make_error_code(HttpError::url_bad_port).message(),
+TEST(HttpErrorCode, says_what_is_wrong) {
+  EXPECT_STREQ(http::error_category().name(), "tambour.http");
+  EXPECT_EQ(make_error_code(http::ErrorCode::url_bad_port).message(),
             "The URL has a port that is not a number from 0 to 65535");
-  EXPECT_EQ(http_category().message(0), "Unknown HTTP error");
+  EXPECT_EQ(http::error_category().message(0), "Unknown HTTP error");
 }
 
 }  // namespace

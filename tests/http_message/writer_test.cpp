@@ -19,7 +19,7 @@ using http::RequestHead;
 using http::ResponseHead;
 using http::Status;
 using http::TargetForm;
-using http::h1::BodyKind;
+using http::detail::h1::BodyKind;
 using namespace std::string_literals;
 
 Fields fields_of(std::initializer_list<std::pair<const char*, const char*>> pairs) {
@@ -28,9 +28,9 @@ Fields fields_of(std::initializer_list<std::pair<const char*, const char*>> pair
   return fields;
 }
 
-std::string written(const auto& head, const http::h1::HeadOptions& options = {}) {
+std::string written(const auto& head, const http::detail::h1::HeadOptions& options = {}) {
   Buffer buffer;
-  or_throw(http::h1::append_head(buffer, head, options), "append_head");
+  or_throw(http::detail::h1::append_head(buffer, head, options), "append_head");
   return buffer.to_string();
 }
 
@@ -95,25 +95,26 @@ TEST(Writer, writes_the_framing_of_the_options_only) {
 TEST(Writer, refuses_what_would_inject_a_line) {
   const auto error_of = [](const auto& head) {
     Buffer buffer("before");
-    const auto result = http::h1::append_head(buffer, head, {});
+    const auto result = http::detail::h1::append_head(buffer, head, {});
     EXPECT_EQ(buffer, "before");
     return result.error();
   };
   for (const std::string& target : {""s, "a"s, "/a b"s, "/\r\nX: y"s, "/\n"s, "/\0"s, "/#a"s, "*"s,
                                     "/\xC3\xA9"s, "/%"s, "http://a/"s})
-    EXPECT_EQ(error_of(RequestHead{.target = target}), HttpError::bad_target) << target;
+    EXPECT_EQ(error_of(RequestHead{.target = target}), http::ErrorCode::bad_target) << target;
   for (const std::string& authority : {"a b"s, "a\r\nX: y"s, "a/b"s, "u@a"s, "a:x"s, "[::1"s})
-    EXPECT_EQ(error_of(RequestHead{.authority = authority}), HttpError::bad_host) << authority;
+    EXPECT_EQ(error_of(RequestHead{.authority = authority}), http::ErrorCode::bad_host)
+        << authority;
   for (const std::string& reason : {"a\r\nX: y"s, "a\nb"s, "\0"s, "\x7F"s})
-    EXPECT_EQ(error_of(ResponseHead{.reason = reason}), HttpError::bad_reason) << reason;
+    EXPECT_EQ(error_of(ResponseHead{.reason = reason}), http::ErrorCode::bad_reason) << reason;
   for (const int status : {0, 99, 1000, 65535})
-    EXPECT_EQ(error_of(ResponseHead{.status = Status(status)}), HttpError::bad_status);
+    EXPECT_EQ(error_of(ResponseHead{.status = Status(status)}), http::ErrorCode::bad_status);
 }
 
 TEST(Writer, refuses_targets_that_do_not_belong_to_the_method) {
   const auto error_of = [](const RequestHead& head) {
     Buffer buffer;
-    return http::h1::append_head(buffer, head, {}).error();
+    return http::detail::h1::append_head(buffer, head, {}).error();
   };
   for (const RequestHead& head :
        {RequestHead{.method = Method::connect},
@@ -130,23 +131,23 @@ TEST(Writer, refuses_targets_that_do_not_belong_to_the_method) {
         RequestHead{.method = Method::options, .form = TargetForm::asterisk},
         RequestHead{.authority = "a", .scheme = "ftp", .form = TargetForm::absolute},
         RequestHead{.authority = "a", .form = TargetForm::absolute}})
-    EXPECT_EQ(error_of(head), HttpError::bad_target) << head.target;
+    EXPECT_EQ(error_of(head), http::ErrorCode::bad_target) << head.target;
   EXPECT_EQ(error_of(RequestHead{.scheme = "http", .form = TargetForm::absolute}),
-            HttpError::bad_host);
+            http::ErrorCode::bad_host);
 }
 
 TEST(Writer, writes_chunks) {
   Buffer buffer;
-  http::h1::append_chunk(buffer, Buffer("hello"));
-  http::h1::append_chunk(buffer, Buffer(std::string(26, 'x')));
-  EXPECT_TRUE(http::h1::append_last_chunk(buffer, fields_of({{"X", "y"}, {"Z", ""}})));
+  http::detail::h1::append_chunk(buffer, Buffer("hello"));
+  http::detail::h1::append_chunk(buffer, Buffer(std::string(26, 'x')));
+  EXPECT_TRUE(http::detail::h1::append_last_chunk(buffer, fields_of({{"X", "y"}, {"Z", ""}})));
   EXPECT_EQ(buffer, "5\r\nhello\r\n1a\r\n" + std::string(26, 'x') + "\r\n0\r\nX: y\r\nZ: \r\n\r\n");
   Buffer end;
-  EXPECT_TRUE(http::h1::append_last_chunk(end, {}));
+  EXPECT_TRUE(http::detail::h1::append_last_chunk(end, {}));
   EXPECT_EQ(end, "0\r\n\r\n");
   for (const char* name : {"Content-Length", "host", "Transfer-Encoding"})
-    EXPECT_EQ(http::h1::append_last_chunk(end, fields_of({{name, "1"}})).error(),
-              HttpError::trailer_not_allowed);
+    EXPECT_EQ(http::detail::h1::append_last_chunk(end, fields_of({{name, "1"}})).error(),
+              http::ErrorCode::trailer_not_allowed);
   EXPECT_EQ(end, "0\r\n\r\n");
 }
 
@@ -171,15 +172,16 @@ TEST(Writer, writes_what_the_parser_reads) {
     const bool is_chunked = random() % 2 == 0;
     Buffer buffer;
     if (is_chunked) {
-      ASSERT_TRUE(http::h1::append_head(buffer, head, {.framing = {.kind = BodyKind::chunked}}));
-      http::h1::append_chunk(buffer, Buffer(body));
-      ASSERT_TRUE(http::h1::append_last_chunk(buffer, head.fields));
+      ASSERT_TRUE(
+          http::detail::h1::append_head(buffer, head, {.framing = {.kind = BodyKind::chunked}}));
+      http::detail::h1::append_chunk(buffer, Buffer(body));
+      ASSERT_TRUE(http::detail::h1::append_last_chunk(buffer, head.fields));
     } else {
-      ASSERT_TRUE(http::h1::append_head(
+      ASSERT_TRUE(http::detail::h1::append_head(
           buffer, head, {.framing = {.kind = BodyKind::length, .length = body.size()}}));
       buffer.append(body);
     }
-    test::MessageReader<http::h1::RequestParser> reader;
+    test::MessageReader<http::detail::h1::RequestParser> reader;
     const auto verdict = test::read_in_pieces(buffer.to_string(), {}, reader);
     ASSERT_EQ(verdict.error, StreamError::eof) << verdict.error.message();
     ASSERT_EQ(verdict.messages.size(), 1);

@@ -12,7 +12,7 @@
 #include <gtest/gtest.h>
 
 #include <tambour/detail/first_call.h>
-#include <tambour/io_handle.h>
+#include <tambour/net/io_handle.h>
 #include <tambour/tambour.h>
 
 #include "io/transport.h"
@@ -26,11 +26,11 @@ namespace {
 
 class IoOperations : public test::OnEveryBackend {
  protected:
-  using Call = std::function<std::int32_t(backend::System&, int fd)>;
+  using Call = std::function<std::int32_t(detail::backend::System&, int fd)>;
 
   /// A handle that leaves its descriptor open.
   struct Borrowed : IoHandle {
-    Borrowed(EventLoop& on, int fd) : IoHandle(on, fd) {}
+    Borrowed(EventLoop& loop, int fd) : IoHandle(loop, fd) {}
     Borrowed(Borrowed&&) = default;
     ~Borrowed() { static_cast<void>(release()); }
     using IoHandle::release;
@@ -38,42 +38,45 @@ class IoOperations : public test::OnEveryBackend {
   };
 
   /// Makes `call` when the descriptor is ready, or at once.
-  struct Transfer final : IoWait {
+  struct Transfer final : detail::IoWait {
     Transfer(Borrowed& handle, Events readiness, detail::FirstCall first, Call its_call)
-        : IoWait(handle, readiness, first), call(std::move(its_call)) {}
+        : detail::IoWait(handle, readiness, first), call(std::move(its_call)) {}
     Transfer(Transfer&&) = default;
     ~Transfer() override = default;
 
     bool start() { return try_now_or_wait(); }
-    bool step(loop::Core& core) noexcept override {
+    bool step(detail::loop::Core& core) noexcept override {
       return finish(call(core.backend().system(), fd()));
     }
     void completed() override {
       leave();
       ++calls;
     }
-    using IoWait::outcome;
+    using detail::IoWait::outcome;
 
     Call call;
     int calls = 0;
   };
 
-  Transfer receiving(Borrowed& on) {
-    return {on, Events::read, detail::FirstCall::when_ready,
-            [this](backend::System& system, int fd) {
-              return io::retry(
+  Transfer receiving(Borrowed& borrowed) {
+    return {borrowed, Events::read, detail::FirstCall::when_ready,
+            [this](detail::backend::System& system, int fd) {
+              return detail::io::retry(
                   [&] { return system.recv(fd, bytes.data(), bytes.size(), MSG_DONTWAIT); });
             }};
   }
-  Transfer sending(Borrowed& on, std::size_t size) {
-    return {on, Events::write, detail::FirstCall::within_budget,
-            [this, size](backend::System& system, int fd) {
-              return io::retry([&] { return system.send(fd, bytes.data(), size, MSG_DONTWAIT); });
+  Transfer sending(Borrowed& borrowed, std::size_t size) {
+    return {borrowed, Events::write, detail::FirstCall::within_budget,
+            [this, size](detail::backend::System& system, int fd) {
+              return detail::io::retry(
+                  [&] { return system.send(fd, bytes.data(), size, MSG_DONTWAIT); });
             }};
   }
-  static Transfer accepting(Borrowed& on) {
-    return {on, Events::read, detail::FirstCall::when_ready, [](backend::System& system, int fd) {
-              return io::retry([&] { return system.accept4(fd, nullptr, nullptr, SOCK_CLOEXEC); });
+  static Transfer accepting(Borrowed& borrowed) {
+    return {borrowed, Events::read, detail::FirstCall::when_ready,
+            [](detail::backend::System& system, int fd) {
+              return detail::io::retry(
+                  [&] { return system.accept4(fd, nullptr, nullptr, SOCK_CLOEXEC); });
             }};
   }
 
@@ -124,7 +127,7 @@ TEST_P(IoOperations, a_destroyed_accept_operation_leaks_no_connection) {
   const Endpoint& to = server->endpoint();
   ASSERT_EQ(::connect(client.get(), to.data(), to.size()), 0);
   const std::size_t before = test::open_descriptors();
-  Borrowed listener(loop(), server->descriptor());
+  Borrowed listener(loop(), server->fd());
   {
     Transfer transfer = accepting(listener);
     EXPECT_FALSE(transfer.start());
@@ -132,7 +135,7 @@ TEST_P(IoOperations, a_destroyed_accept_operation_leaks_no_connection) {
   {
     // An operation that is destroyed after its loop leaks no connection either.
     std::optional<EventLoop> other(std::in_place, options());
-    Borrowed elsewhere(*other, server->descriptor());
+    Borrowed elsewhere(*other, server->fd());
     Transfer transfer = accepting(elsewhere);
     EXPECT_FALSE(transfer.start());
     other.reset();
@@ -216,7 +219,7 @@ TEST_P(IoOperations, a_spurious_event_starts_another_wait) {
   Borrowed near(loop(), pair.near.get());
   int attempts = 0;
   Transfer transfer(near, Events::read, detail::FirstCall::when_ready,
-                    [&](backend::System&, int) { return ++attempts < 3 ? -EAGAIN : 5; });
+                    [&](detail::backend::System&, int) { return ++attempts < 3 ? -EAGAIN : 5; });
   EXPECT_FALSE(transfer.start());
   test::write_to(pair.far);
   EXPECT_TRUE(run_until([&] { return transfer.calls == 1; }));

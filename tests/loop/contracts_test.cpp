@@ -131,30 +131,30 @@ TEST_F(Contracts, servers_belong_to_the_thread_of_their_loop) {
 }
 
 TEST_F(Contracts, a_loop_is_not_destroyed_by_another_thread) {
-  auto own = std::make_unique<EventLoop>();
-  EXPECT_DEATH(in_another_thread([&own] { own.reset(); }),
+  auto loop = std::make_unique<EventLoop>();
+  EXPECT_DEATH(in_another_thread([&loop] { loop.reset(); }),
                "EventLoop::~EventLoop.. called: EventLoop .created in .*belongs to thread [0-9]+; "
                "destroy the object on that thread");
 }
 
 // The C library reuses the stack of a thread that has ended, and with it the thread pointer.
 TEST_F(Contracts, a_loop_belongs_to_its_thread_also_after_the_thread_has_ended) {
-  std::unique_ptr<EventLoop> own;
-  const auto open_in_another_thread = [&own] {
-    in_another_thread([&own] { own = std::make_unique<EventLoop>(); });
+  std::unique_ptr<EventLoop> loop;
+  const auto open_in_another_thread = [&loop] {
+    in_another_thread([&loop] { loop = std::make_unique<EventLoop>(); });
   };
   EXPECT_DEATH(
       {
         open_in_another_thread();
-        in_another_thread([&own] { own.reset(); });
+        in_another_thread([&loop] { loop.reset(); });
       },
       wrong_thread);
   EXPECT_DEATH(
       {
         open_in_another_thread();
-        in_another_thread([&own] {
+        in_another_thread([&loop] {
           const EventLoop loop_of_this_thread;
-          own->run();
+          loop->run();
         });
       },
       wrong_thread);
@@ -186,17 +186,17 @@ TEST_F(Contracts, processes_belong_to_the_thread_of_their_loop) {
 TEST_F(Contracts, a_loop_is_not_destroyed_in_its_own_callback) {
   EXPECT_DEATH(
       {
-        auto own = std::make_unique<EventLoop>();
-        Timer destroyer(*own, [&own] { own.reset(); });
+        auto local = std::make_unique<EventLoop>();
+        Timer destroyer(*local, [&local] { local.reset(); });
         destroyer.start(0ms);
-        own->run();
+        local->run();
       },
       in_its_callback);
   EXPECT_DEATH(
       {
-        auto own = std::make_unique<EventLoop>();
-        own->post([&own] { own.reset(); });
-        own->run_ready();
+        auto loop = std::make_unique<EventLoop>();
+        loop->post([&loop] { loop.reset(); });
+        loop->run_ready();
       },
       in_its_callback);
 }
@@ -231,10 +231,10 @@ TEST_F(Contracts, a_server_is_not_destroyed_by_its_own_handlers) {
 }
 
 TEST_F(Contracts, nothing_starts_after_its_loop_is_destroyed) {
-  std::optional<EventLoop> own(std::in_place);
-  FdWatcher late_watcher(*own, pipe.near.get(), Events::read, [](Events) {});
-  Timer late_timer(*own, [] {});
-  own.reset();
+  std::optional<EventLoop> loop(std::in_place);
+  FdWatcher late_watcher(*loop, pipe.near.get(), Events::read, [](Events) {});
+  Timer late_timer(*loop, [] {});
+  loop.reset();
   EXPECT_DEATH(static_cast<void>(late_watcher.start()), after_the_end);
   EXPECT_DEATH(late_watcher.set(Events::write), after_the_end);
   EXPECT_DEATH(late_timer.start(1ms), after_the_end);

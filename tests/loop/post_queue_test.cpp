@@ -22,7 +22,7 @@
 namespace tambour::post_queue_test {
 namespace {
 
-using loop::PostQueue;
+using detail::loop::PostQueue;
 
 void run_all(PostQueue& queue) {
   queue.take();
@@ -106,20 +106,20 @@ TEST(PostQueue, destroys_remaining_tasks_without_running_them) {
 }
 
 TEST(PostQueue, keeps_the_order_of_each_of_four_producers) {
-  const std::size_t each = test::scaled(200'000);
+  const std::size_t value = test::scaled(200'000);
   PostQueue queue;
   std::array<std::size_t, 4> next{};
   bool in_order = true;
   std::vector<std::jthread> producers;
   for (std::size_t producer = 0; producer < next.size(); ++producer) {
     producers.emplace_back([&, producer] {
-      for (std::size_t i = 0; i < each; ++i) {
+      for (std::size_t i = 0; i < value; ++i) {
         queue.push([&, producer, i] { in_order = in_order && next[producer]++ == i; });
       }
     });
   }
   std::size_t total = 0;
-  while (total < each * next.size()) {
+  while (total < value * next.size()) {
     run_all(queue);
     total = next[0] + next[1] + next[2] + next[3];
     ASSERT_TRUE(in_order);

@@ -42,9 +42,9 @@ TEST_P(Closing, the_peer_sees_the_end_of_a_stream_after_a_read) {
 
 TEST_P(Closing, the_peer_sees_the_end_after_run_has_returned) {
   test::StreamEnds ends = test::open_stream_ends(loop());
-  spawn(loop(), [](EventLoop& own, SocketStream stream) -> Task<> {
+  spawn(loop(), [](EventLoop& local, SocketStream stream) -> Task<> {
     static_cast<void>(co_await timeout(std::chrono::milliseconds(1), read_one(stream)));
-    own.stop();
+    local.stop();
   }(loop(), std::move(ends.near)));
   loop().run();
   EXPECT_TRUE(test::has_ended(ends.far));

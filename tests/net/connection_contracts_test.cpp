@@ -50,7 +50,7 @@ TEST_F(ConnectionContracts, const_functions_are_called_on_the_thread_of_the_loop
   expect_check("unsent", [](Connection& other) { static_cast<void>(other.unsent()); });
   expect_check("is_open", [](Connection& other) { static_cast<void>(other.is_open()); });
   expect_check("context", [](Connection& other) { other.context() = 1; });
-  expect_check("descriptor", [](Connection& other) { static_cast<void>(other.descriptor()); });
+  expect_check("descriptor", [](Connection& other) { static_cast<void>(other.fd()); });
   expect_check("proxy_header", [](Connection& other) { static_cast<void>(other.proxy_header()); });
   expect_check("local_endpoint",
                [](Connection& other) { static_cast<void>(other.local_endpoint()); });
@@ -59,9 +59,8 @@ TEST_F(ConnectionContracts, const_functions_are_called_on_the_thread_of_the_loop
 }
 
 TEST_F(ConnectionContracts, a_stream_is_constructed_on_the_thread_of_its_loop) {
-  EXPECT_DEATH(
-      std::thread([this] { const SocketStream other(loop, ends.far.descriptor()); }).join(),
-      "SocketStream::SocketStream.*thread [0-9]+.*post");
+  EXPECT_DEATH(std::thread([this] { const SocketStream other(loop, ends.far.fd()); }).join(),
+               "SocketStream::SocketStream.*thread [0-9]+.*post");
 }
 
 TEST_F(ConnectionContracts, a_connection_is_started_on_the_thread_of_its_loop) {
@@ -75,7 +74,7 @@ TEST_F(ConnectionContracts, another_thread_may_post_to_the_loop) {
   std::thread([this] { connection.loop().post([this] { connection.send("x"); }); }).join();
   loop.run_once();
   std::array<char, 2> got{};
-  EXPECT_EQ(::recv(ends.far.descriptor(), got.data(), got.size(), 0), 1);
+  EXPECT_EQ(::recv(ends.far.fd(), got.data(), got.size(), 0), 1);
 }
 
 void read_twice_at_a_time(EventLoop& loop, Stream& stream) {

@@ -1,6 +1,6 @@
 // ConnectionHandle on one loop: operations of this thread and of others, after the end of the
 // connection and of its loop.
-#include <tambour/connection_handle.h>
+#include <tambour/net/connection_handle.h>
 
 #include <functional>
 #include <map>
@@ -30,10 +30,10 @@ class Handles : public test::OnEveryBackend {
   Connection& connect(ConnectionCallbacks callbacks = {}) {
     test::StreamEnds both = test::open_stream_ends(loop());
     peer = std::move(both.far);
-    callbacks.on_close = [this](Connection& own, Error error) {
+    callbacks.on_close = [this](Connection& local, Error error) {
       EXPECT_FALSE(handle.is_open());
       EXPECT_EQ(handle.get(), nullptr);
-      EXPECT_FALSE(own.handle().is_open());
+      EXPECT_FALSE(local.handle().is_open());
       ends.push_back(error);
     };
     Connection& connection = Connection::start(
@@ -79,10 +79,10 @@ TEST_P(Handles, an_operation_of_another_thread_takes_effect_in_order) {
     Buffer bytes("b");
     EXPECT_TRUE(handle.send(std::move(bytes)));
     EXPECT_TRUE(bytes.empty());  // NOLINT(bugprone-use-after-move): it is empty afterwards.
-    EXPECT_TRUE(handle.post([&](Connection& own) {
-      EXPECT_EQ(&own, &connection);
+    EXPECT_TRUE(handle.post([&](Connection& local) {
+      EXPECT_EQ(&local, &connection);
       called += "1";
-      own.send("c");
+      local.send("c");
     }));
     EXPECT_TRUE(handle.send("d"));
     EXPECT_TRUE(handle.post([&](Connection&) { called += "2"; }));
@@ -203,13 +203,13 @@ TEST_P(Handles, a_destroyed_task_may_use_the_handle) {
     ~Sender() { EXPECT_FALSE(to.send("x")); }
   };
   handle.close();
-  EXPECT_FALSE(handle.post([own = std::make_unique<Sender>(handle)](Connection&) {}));
+  EXPECT_FALSE(handle.post([own_sender = std::make_unique<Sender>(handle)](Connection&) {}));
   EXPECT_TRUE(run_until_end());
   connect();
-  EXPECT_TRUE(handle.post([own = std::make_unique<Sender>(handle)](Connection&) {}));
+  EXPECT_TRUE(handle.post([local = std::make_unique<Sender>(handle)](Connection&) {}));
   ends.clear();
   handle.close();  // Queued behind the task.
-  EXPECT_TRUE(handle.post([own = std::make_unique<Sender>(handle)](Connection&) {}));
+  EXPECT_TRUE(handle.post([sender = std::make_unique<Sender>(handle)](Connection&) {}));
   EXPECT_TRUE(handle.is_open());
   destroy_loop();
 }
@@ -231,7 +231,8 @@ TEST_P(Handles, of_one_connection_are_equal) {
 TEST_P(Handles, an_accepted_connection_ends_with_its_server) {
   auto server = test::listen(loop());
   ASSERT_TRUE(server);
-  server->serve({.on_connection = [this](Connection& own) { handle = own.handle(); }});
+  server->serve(
+      {.on_connection = [this](Connection& connection) { handle = connection.handle(); }});
   std::vector<TcpStream> streams;
   run(test::connect_all(server->endpoint(), 1, streams));
   ASSERT_TRUE(run_until([this] { return handle.is_open(); }));

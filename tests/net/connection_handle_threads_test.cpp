@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/connection_handle.h>
+#include <tambour/net/connection_handle.h>
 #include <tambour/tambour.h>
 
 #include "support/on_every_backend.h"
@@ -76,58 +76,59 @@ std::jthread send_lines(const Published& published, char letter, std::size_t cou
 }
 
 TEST_P(ConnectionHandles, the_bytes_of_each_thread_arrive_in_order) {
-  const std::size_t each = test::scaled(2000);
+  const std::size_t value = test::scaled(2000);
   LoopGroup group(of(1));
   auto server = TcpServerGroup::listen(group, Endpoint::loopback_v4(0), {});
   ASSERT_TRUE(server);
   Published published;
-  server->serve({.on_connection = [&](Connection& own) { published.set(own.handle()); }});
+  server->serve(
+      {.on_connection = [&](Connection& connection) { published.set(connection.handle()); }});
   bool complete = false;
   {
-    const auto a = send_lines(published, 'a', each);
-    const auto b = send_lines(published, 'b', each);
-    run(read_numbered(server->endpoint(), 2 * each, complete));
+    const auto a = send_lines(published, 'a', value);
+    const auto b = send_lines(published, 'b', value);
+    run(read_numbered(server->endpoint(), 2 * value, complete));
   }
   EXPECT_TRUE(complete);
 }
 
 TEST_P(ConnectionHandles, operations_follow_a_connection_that_moves) {
-  const std::size_t each = test::scaled(2000);
+  const std::size_t value = test::scaled(2000);
   LoopGroup group(of(3));
   auto server = TcpServerGroup::listen(group, Endpoint::loopback_v4(0), {});
   ASSERT_TRUE(server);
   Published published;
   std::atomic<int> moves = 0;
-  const auto move = [&](Connection& own) {
-    own.move_to(group[(group.index_of(own.loop()) + 1) % group.size()]);
+  const auto move = [&](Connection& own_connection) {
+    own_connection.move_to(group[(group.index_of(own_connection.loop()) + 1) % group.size()]);
   };
   server->serve({.on_connection =
-                     [&](Connection& own) {
-                       published.set(own.handle());
-                       move(own);
+                     [&](Connection& local) {
+                       published.set(local.handle());
+                       move(local);
                      },
                  .on_move =
-                     [&](Connection& own) {
-                       EXPECT_EQ(published.get().get(), &own);
-                       if (++moves < 1000) move(own);
+                     [&](Connection& connection) {
+                       EXPECT_EQ(published.get().get(), &connection);
+                       if (++moves < 1000) move(connection);
                      }});
   bool complete = false;
   {
-    const auto a = send_lines(published, 'a', each);
-    const auto b = send_lines(published, 'b', each);
+    const auto a = send_lines(published, 'a', value);
+    const auto b = send_lines(published, 'b', value);
     // Threads of the group send too: at times the connection is on their loop.
     std::atomic<std::size_t> posted = 0;
     const auto c = std::jthread([&] {
       while (!published.get().is_open()) std::this_thread::yield();
-      for (std::size_t i = 0; i < each; ++i) {
+      for (std::size_t i = 0; i < value; ++i) {
         group[0].post([&, i] {
           EXPECT_TRUE(published.get().send("c " + std::to_string(i) + '\n'));
           ++posted;
         });
       }
     });
-    run(read_numbered(server->endpoint(), 3 * each, complete));
-    EXPECT_TRUE(eventually([&] { return posted == each; }));
+    run(read_numbered(server->endpoint(), 3 * value, complete));
+    EXPECT_TRUE(eventually([&] { return posted == value; }));
   }
   EXPECT_TRUE(complete);
   EXPECT_TRUE(eventually([&] { return moves > 0; }));
@@ -138,18 +139,18 @@ TEST_P(ConnectionHandles, tasks_run_on_the_loop_of_the_connection) {
   auto server = TcpServerGroup::listen(group, Endpoint::loopback_v4(0), {});
   ASSERT_TRUE(server);
   Published published;
-  server->serve({.on_connection = [&](Connection& own) { published.set(own.handle()); }});
+  server->serve({.on_connection = [&](Connection& local) { published.set(local.handle()); }});
   std::vector<TcpStream> streams;
   run(test::connect_all(server->endpoint(), 1, streams));
   ASSERT_TRUE(eventually([&] { return published.get().is_open(); }));
   std::atomic<int> called = 0;
   constexpr int count = 100;
   for (int i = 0; i < count; ++i) {
-    EXPECT_TRUE(published.get().post([&](Connection& own) {
-      EXPECT_EQ(&group[group.index_of(own.loop())], &own.loop());
-      EXPECT_EQ(published.get().get(), &own);
+    EXPECT_TRUE(published.get().post([&](Connection& connection) {
+      EXPECT_EQ(&group[group.index_of(connection.loop())], &connection.loop());
+      EXPECT_EQ(published.get().get(), &connection);
       ++called;
-      if (called % 10 == 0) own.move_to(group[(group.index_of(own.loop()) + 1) % 2]);
+      if (called % 10 == 0) connection.move_to(group[(group.index_of(connection.loop()) + 1) % 2]);
     }));
   }
   EXPECT_TRUE(eventually([&] { return called == count; }));
@@ -163,7 +164,7 @@ TEST_P(ConnectionHandles, threads_may_race_with_the_end_of_connections_and_loops
     auto group = std::make_unique<LoopGroup>(of(2));
     std::optional<TcpServerGroup> server(
         TcpServerGroup::listen(*group, Endpoint::loopback_v4(0), {}).value());
-    server->serve({.on_connection = [&](Connection& own) { published.set(own.handle()); }});
+    server->serve({.on_connection = [&](Connection& local) { published.set(local.handle()); }});
     std::vector<TcpStream> streams;
     run(test::connect_all(server->endpoint(), 2, streams));
     ASSERT_TRUE(eventually([&] { return published.get().is_open(); }));
@@ -174,7 +175,7 @@ TEST_P(ConnectionHandles, threads_may_race_with_the_end_of_connections_and_loops
         while (!stop) {
           const ConnectionHandle handle = published.get();
           if (!handle.send("x")) ++refused;
-          handle.post([token, &group](Connection& own) { own.move_to((*group)[0]); });
+          handle.post([token, &group](Connection& connection) { connection.move_to((*group)[0]); });
         }
       });
     }

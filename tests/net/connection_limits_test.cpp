@@ -10,8 +10,8 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/connection.h>
-#include <tambour/tcp.h>
+#include <tambour/net/connection.h>
+#include <tambour/net/tcp.h>
 
 #include "support/peer.h"
 #include "support/streams.h"
@@ -29,11 +29,11 @@ class ConnectionSizes : public test::OnEveryBackend {
     return Connection::start(std::move(both.near),
                              std::make_shared<const ConnectionCallbacks>(std::move(callbacks)));
   }
-  /// While the connection reads, sends as much as the peer's kernel accepts, at most `most` bytes.
-  std::size_t peer_sends_up_to(std::size_t most) {
+  /// While the connection reads, sends as much as the peer's kernel accepts, at most `limit` bytes.
+  std::size_t peer_sends_up_to(std::size_t limit) {
     const std::string piece(64 * 1024, 'x');
     std::size_t sent = 0;
-    for (int refused = 0; refused < 10 && sent < most;) {
+    for (int refused = 0; refused < 10 && sent < limit;) {
       const std::size_t taken = test::send_now(peer, piece);
       refused = taken == 0 ? refused + 1 : 0;
       sent += taken;
@@ -155,25 +155,25 @@ TEST_P(ConnectionSizes, more_unsent_bytes_than_the_limit_reset_the_connection) {
 }
 
 TEST_P(ConnectionSizes, more_unread_bytes_than_the_limit_close_the_connection) {
-  std::size_t most = 0;
-  connect({.on_message = [&](Connection&, Buffer& bytes) { most = bytes.size(); },
+  std::size_t limit = 0;
+  connect({.on_message = [&](Connection&, Buffer& bytes) { limit = bytes.size(); },
            .limits = {.unread_bytes_max = 1'000'000}});
   EXPECT_LT(peer_sends_up_to(16 << 20), std::size_t{4} << 20);
-  EXPECT_GT(most, 1'000'000U);
+  EXPECT_GT(limit, 1'000'000U);
   EXPECT_TRUE(run_until([&] { return !ends.empty(); }));
   EXPECT_EQ(ends, std::vector<Error>{system_error(EMSGSIZE)});
 }
 
 TEST_P(ConnectionSizes, a_callback_that_pauses_reading_may_leave_more_than_the_limit) {
-  std::size_t most = 0;
+  std::size_t limit = 0;
   Connection& connection = connect({.on_message =
                                         [&](Connection& self, Buffer& bytes) {
-                                          most = bytes.size();
+                                          limit = bytes.size();
                                           self.pause_reading();
                                         },
                                     .limits = {.unread_bytes_max = 10}});
   peer_sends_up_to(100'000);
-  EXPECT_GT(most, 10U);
+  EXPECT_GT(limit, 10U);
   EXPECT_TRUE(connection.is_open());
 }
 

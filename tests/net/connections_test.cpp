@@ -8,8 +8,8 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/connection.h>
-#include <tambour/tcp.h>
+#include <tambour/net/connection.h>
+#include <tambour/net/tcp.h>
 
 #include "support/peer.h"
 #include "support/scale.h"
@@ -267,10 +267,10 @@ TEST_P(Connections, can_answer_a_peer_that_half_closed) {
 
 TEST_P(Connections, does_not_read_while_paused) {
   int messages = 0;
-  Connection& connection = connect({.on_message = [&](Connection& own, Buffer& buffer) {
+  Connection& connection = connect({.on_message = [&](Connection& local, Buffer& buffer) {
     buffer.clear();
     ++messages;
-    own.pause_reading();
+    local.pause_reading();
   }});
   peer_sends("x");
   run_iterations();
@@ -318,7 +318,7 @@ TEST_P(Connections, can_answer_after_on_end_has_returned) {
 
 TEST_P(Connections, on_end_may_close_and_is_not_invoked_after_close_after_write) {
   Connection& connection =
-      connect({.on_end = [](Connection& own) { own.close(); }, .on_close = note_end()});
+      connect({.on_end = [](Connection& local) { local.close(); }, .on_close = note_end()});
   test::shut_down_now(peer);
   EXPECT_TRUE(run_until_end());
   static_cast<void>(connection);
@@ -369,16 +369,16 @@ TEST_P(Connections, reports_why_it_was_broken) {
 TEST_P(Connections, may_be_closed_in_any_callback) {
   for (int in = 0; in < 4; ++in) {
     ends.clear();
-    const auto close_in = [in](int which, Connection& connection) {
-      if (in == which) connection.close();
+    const auto close_in = [in](int index_value, Connection& connection) {
+      if (in == index_value) connection.close();
     };
-    Connection& connection =
-        connect({.on_connection = [&](Connection& own) { close_in(0, own); },
-                 .on_message = [&](Connection& own, Buffer&) { close_in(1, own); },
-                 .on_write_complete = [&](Connection& own) { close_in(2, own); },
-                 .on_high_water = [&](Connection& own, std::size_t) { close_in(3, own); },
-                 .high_water_bytes = 1,
-                 .on_close = note_end()});
+    Connection& connection = connect(
+        {.on_connection = [&](Connection& own_object) { close_in(0, own_object); },
+         .on_message = [&](Connection& own_entry, Buffer&) { close_in(1, own_entry); },
+         .on_write_complete = [&](Connection& own_connection) { close_in(2, own_connection); },
+         .on_high_water = [&](Connection& local, std::size_t) { close_in(3, local); },
+         .high_water_bytes = 1,
+         .on_close = note_end()});
     connection.send(std::string(2'000'000, 'x'));
     connection.send("after it was closed, perhaps");
     peer_sends("x");
@@ -443,7 +443,8 @@ TEST_P(Connections, an_exception_of_on_connection_ends_it_and_the_next_is_served
                      [&opened](Connection&) {
                        if (++opened == 1) throw std::runtime_error("by the first");
                      },
-                 .on_message = [](Connection& own, Buffer& bytes) { own.send(std::move(bytes)); }});
+                 .on_message = [](Connection& connection,
+                                  Buffer& bytes) { connection.send(std::move(bytes)); }});
   std::vector<TcpStream> streams;
   testing::internal::CaptureStderr();
   run(test::connect_all(server->endpoint(), 1, streams));

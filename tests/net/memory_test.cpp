@@ -9,8 +9,8 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/buffer.h>
-#include <tambour/connection.h>
+#include <tambour/bytes/buffer.h>
+#include <tambour/net/connection.h>
 
 #include "support/live_memory.h"
 #include "support/peer.h"
@@ -197,8 +197,8 @@ TEST_P(ConnectionMemory, messages_that_the_program_keeps_hold_little_more_than_t
         ASSERT_EQ(test::send_now(peer, std::string(size, 'x')), size);
         ASSERT_TRUE(run_until([&] { return received == (i + 1) * size; }));
       }
-      const std::size_t each = in_one ? 5 * size : size <= 128 ? 300 + size : 4400;
-      EXPECT_LE(live_bytes - before, count * each + 150'000) << size << (in_one ? " in one" : "");
+      const std::size_t value = in_one ? 5 * size : size <= 128 ? 300 + size : 4400;
+      EXPECT_LE(live_bytes - before, count * value + 150'000) << size << (in_one ? " in one" : "");
       connection.close();
       peer.close();
       run_iterations();

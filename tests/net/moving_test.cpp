@@ -13,17 +13,17 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/connection.h>
-#include <tambour/loop_group.h>
-#include <tambour/pipe.h>
-#include <tambour/proxy_protocol.h>
-#include <tambour/server_group.h>
-#include <tambour/spawn_on.h>
-#include <tambour/task_scope.h>
-#include <tambour/tcp.h>
-#include <tambour/timer.h>
-#include <tambour/wait.h>
-#include <tambour/when.h>
+#include <tambour/loop/timer.h>
+#include <tambour/net/connection.h>
+#include <tambour/net/pipe.h>
+#include <tambour/net/proxy_protocol.h>
+#include <tambour/net/server_group.h>
+#include <tambour/net/spawn_on.h>
+#include <tambour/net/tcp.h>
+#include <tambour/task/combinators.h>
+#include <tambour/task/scope.h>
+#include <tambour/task/sleep.h>
+#include <tambour/threads/loop_group.h>
 
 #include "support/on_every_backend.h"
 #include "support/process.h"
@@ -187,13 +187,13 @@ struct PipeReader {
     ++moves;
     EventLoop& next = group.next();
     // How its bytes are transferred moves with it.
-    spawn_on(next, std::move(from), [own = *this](Stream arrived) mutable -> Task<> {
+    spawn_on(next, std::move(from), [local = *this](Stream arrived) mutable -> Task<> {
       std::array<std::byte, 1> byte;
       const auto got = co_await arrived.read(byte);
       EXPECT_TRUE(got) << got.error().message();
-      if (got && *got == 1) own.all += char(byte[0]);
-      EventLoop& last = own.group.next();
-      spawn_on(last, std::move(arrived), own);
+      if (got && *got == 1) local.all += char(byte[0]);
+      EventLoop& last = local.group.next();
+      spawn_on(last, std::move(arrived), local);
     });
   }
 };

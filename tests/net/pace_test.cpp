@@ -8,8 +8,8 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/buffer.h>
-#include <tambour/wait.h>
+#include <tambour/bytes/buffer.h>
+#include <tambour/task/sleep.h>
 
 #include "net/pace/lingering_close.h"
 #include "net/pace/stream_timers.h"
@@ -97,8 +97,8 @@ TEST_P(Pace, a_reset_reaches_the_peer_as_an_error) {
 }
 
 TEST_P(Pace, a_read_timer_ends_the_read_with_ETIMEDOUT) {
-  net::ReadTimer timer(ends.near);
-  run([](SocketStream& near, SocketStream& far, net::ReadTimer& limit) -> Task<> {
+  detail::net::ReadTimer timer(ends.near);
+  run([](SocketStream& near, SocketStream& far, detail::net::ReadTimer& limit) -> Task<> {
     Buffer received;
     limit.start(10ms);
     const Result<std::size_t> late = co_await near.read(received);
@@ -118,8 +118,8 @@ TEST_P(Pace, a_read_timer_ends_the_read_with_ETIMEDOUT) {
 
 TEST_P(Pace, a_write_timer_ends_a_write_without_progress_and_no_other) {
   Buffer unsent(std::string(8'000'000, 'x'));
-  net::WriteTimer timer(ends.near, [&unsent]() -> std::uint64_t { return unsent.size(); });
-  run([](SocketStream& near, Buffer& bytes, net::WriteTimer& limit) -> Task<> {
+  detail::net::WriteTimer timer(ends.near, [&unsent]() -> std::uint64_t { return unsent.size(); });
+  run([](SocketStream& near, Buffer& bytes, detail::net::WriteTimer& limit) -> Task<> {
     limit.start(20ms, bytes.size());
     const Result<> written = co_await near.write(bytes);
     const Result<> expired = limit.finish(written);
@@ -131,12 +131,13 @@ TEST_P(Pace, a_write_timer_ends_a_write_without_progress_and_no_other) {
 
 TEST_P(Pace, progress_extends_the_time_of_a_write) {
   std::uint64_t left = 1000;
-  net::WriteTimer timer(ends.near, [&left] { return left; });
+  detail::net::WriteTimer timer(ends.near, [&left] { return left; });
   Result<> written;
   spawn(loop(), fill(ends.near, written));
-  run([](EventLoop& on, std::uint64_t& unsent, Result<>& result, net::WriteTimer& limit) -> Task<> {
+  run([](EventLoop& place, std::uint64_t& unsent, Result<>& result,
+         detail::net::WriteTimer& limit) -> Task<> {
     limit.start(50ms, unsent);
-    for (const TimePoint end = on.now() + 300ms; on.now() < end;) {
+    for (const TimePoint end = place.now() + 300ms; place.now() < end;) {
       --unsent;
       co_await sleep_for(5ms);
     }
@@ -147,9 +148,9 @@ TEST_P(Pace, progress_extends_the_time_of_a_write) {
 }
 
 TEST_P(Pace, lingering_ends_when_the_peer_closes_its_side) {
-  net::LingeringClose closing(ends.near);
+  detail::net::LingeringClose closing(ends.near);
   bool has_ended = false;
-  run([](SocketStream& far, net::LingeringClose& close, bool& ended) -> Task<> {
+  run([](SocketStream& far, detail::net::LingeringClose& close, bool& ended) -> Task<> {
     const TaskContext& context = co_await this_task;
     TaskScope scope(*context.loop);
     EXPECT_TRUE(co_await far.write("discarded"));
@@ -167,7 +168,7 @@ TEST_P(Pace, lingering_ends_when_the_peer_closes_its_side) {
 }
 
 TEST_P(Pace, lingering_has_a_limit_that_can_be_shortened) {
-  net::LingeringClose closing(ends.near);
+  detail::net::LingeringClose closing(ends.near);
   run(closing.run(10ms, 1h));
   bool has_ended = false;
   spawn(loop(), [&]() -> Task<> {
@@ -180,7 +181,7 @@ TEST_P(Pace, lingering_has_a_limit_that_can_be_shortened) {
 }
 
 TEST_P(Pace, without_lingering_only_the_write_side_is_shut_down) {
-  net::LingeringClose closing(ends.near);
+  detail::net::LingeringClose closing(ends.near);
   run(closing.run(Duration::zero(), 1h));
   EXPECT_TRUE(ends.near.is_open());
   Buffer received;

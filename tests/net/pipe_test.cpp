@@ -1,5 +1,5 @@
 // Pipes as streams, on every backend.
-#include <tambour/pipe.h>
+#include <tambour/net/pipe.h>
 
 #include <fcntl.h>
 #include <signal.h>
@@ -15,10 +15,10 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/connection.h>
-#include <tambour/event_loop.h>
-#include <tambour/simulation.h>
-#include <tambour/task_scope.h>
+#include <tambour/loop/event_loop.h>
+#include <tambour/net/connection.h>
+#include <tambour/sim/simulation.h>
+#include <tambour/task/scope.h>
 
 #include "support/on_every_backend.h"
 
@@ -224,14 +224,14 @@ TEST_P(Pipes, of_connections_are_restored_to_blocking_mode) {
 }
 
 TEST(SimulatedPipes, are_read_and_written_by_connections) {
-  Simulation simulation(7);
+  sim::Simulation simulation(7);
   EventLoop loop(simulation.add_host("one").loop_options());
   const std::string text = long_text();
   EXPECT_TRUE(text_through_connections(loop, text, [&] { simulation.run(); }) == text);
 }
 
 TEST(SimulatedPipes, carry_more_than_their_capacity) {
-  Simulation simulation(1);
+  sim::Simulation simulation(1);
   EventLoop loop(simulation.add_host("one").loop_options());
   auto ends = PipeStream::open(loop);
   ASSERT_TRUE(ends);

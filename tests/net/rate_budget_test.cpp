@@ -11,9 +11,9 @@
 namespace tambour::rate_budget_test {
 namespace {
 
-using net::RateBudget;
+using detail::net::RateBudget;
 
-constexpr std::int64_t second = base::ns_per_s;
+constexpr std::int64_t second = detail::base::ns_per_s;
 
 TEST(RateBudget, a_limit_ends_after_the_start_unless_bytes_extend_it) {
   RateBudget budget;
@@ -57,7 +57,7 @@ TEST(RateBudget, no_time_is_spent_while_the_budget_is_suspended) {
 TEST(RateBudget, limits_beyond_the_range_of_the_clock_never_end) {
   RateBudget budget;
   budget.start(10 * second);
-  EXPECT_EQ(budget.deadline_ns(INT64_MAX), base::end_of_time_ns);
+  EXPECT_EQ(budget.deadline_ns(INT64_MAX), detail::base::end_of_time_ns);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // Name resolution.
-#include <tambour/resolver.h>
+#include <tambour/net/resolver.h>
 
 #include <netdb.h>
 
@@ -11,9 +11,9 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/simulation.h>
-#include <tambour/task_scope.h>
-#include <tambour/worker_pool.h>
+#include <tambour/sim/simulation.h>
+#include <tambour/task/scope.h>
+#include <tambour/threads/worker_pool.h>
 
 #include "support/on_every_backend.h"
 
@@ -86,14 +86,14 @@ TEST_P(Resolvers, a_stopped_lookup_does_not_wait_for_a_worker) {
 }
 
 TEST(SimulatedResolver, knows_the_hosts_of_the_simulation) {
-  Simulation simulation;
-  SimulatedHost& host = simulation.add_host("client");
+  sim::Simulation simulation;
+  sim::Host& host = simulation.add_host("client");
   simulation.add_host("server");
   EventLoop loop(host.loop_options());
   const auto look_up = [&](const std::string& name, AddressFamily family = AddressFamily::any) {
     Answer answer = std::unexpected(system_error(EINPROGRESS));
     spawn(loop, ask(name, family, answer));
-    EXPECT_EQ(simulation.run(), SimulationEnd::finished);
+    EXPECT_EQ(simulation.run(), sim::End::finished);
     return answer;
   };
   const Answer both = look_up("server");
@@ -104,7 +104,7 @@ TEST(SimulatedResolver, knows_the_hosts_of_the_simulation) {
   EXPECT_EQ(first_of(look_up("client", AddressFamily::v4)), "10.0.0.1:80");
   EXPECT_EQ(first_of(look_up("localhost")), "[::1]:80");
   EXPECT_EQ(look_up("nobody").error(), resolver_error(EAI_NONAME));
-  host.fail_next(SystemCall::look_up, ENOMEM);
+  host.fail_next(sim::SystemCall::look_up, ENOMEM);
   EXPECT_EQ(look_up("server").error(), system_error(ENOMEM));
 }
 

@@ -14,10 +14,10 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/event_loop.h>
-#include <tambour/task_scope.h>
-#include <tambour/tcp.h>
-#include <tambour/wait.h>
+#include <tambour/loop/event_loop.h>
+#include <tambour/net/tcp.h>
+#include <tambour/task/scope.h>
+#include <tambour/task/sleep.h>
 
 #include "support/network.h"
 #include "support/scale.h"
@@ -32,14 +32,14 @@ using namespace std::chrono_literals;
 /// A sequence of bytes with a prime period, so that a shifted copy is detected.
 class Pattern {
  public:
-  Pattern() : bytes_(999'983 + most) {
+  Pattern() : bytes_(999'983 + size_max) {
     std::minstd_rand random(1);
     for (std::size_t i = 0; i < period; ++i) bytes_[i] = std::byte(random() >> 8);
-    std::copy_n(bytes_.begin(), most, bytes_.begin() + period);
+    std::copy_n(bytes_.begin(), size_max, bytes_.begin() + period);
   }
-  static constexpr std::size_t most = 65536;
+  static constexpr std::size_t size_max = 65536;
 
-  /// Returns `size` bytes (at most `most`) from position `at`.
+  /// Returns `size` bytes (at size_max `size_max`) from position `at`.
   [[nodiscard]] std::span<const std::byte> at(std::size_t at, std::size_t size) const {
     return std::span(bytes_).subspan(at % period, size);
   }
@@ -50,8 +50,8 @@ class Pattern {
 };
 
 const Pattern& pattern() {
-  static const Pattern made;
-  return made;
+  static const Pattern created;
+  return created;
 }
 
 Task<> send_pattern(Endpoint to, std::size_t bytes, std::size_t piece) {
@@ -76,7 +76,7 @@ Task<> receive_pattern(TcpStream stream, std::size_t& received) {
     EXPECT_TRUE(got) << "after " << received;
     if (!got || *got == 0) co_return;
     while (!buffer.empty()) {
-      const auto piece = buffer.front().first(std::min(buffer.front().size(), Pattern::most));
+      const auto piece = buffer.front().first(std::min(buffer.front().size(), Pattern::size_max));
       const auto expected = pattern().at(received, piece.size());
       if (std::memcmp(piece.data(), expected.data(), piece.size()) != 0) {
         ADD_FAILURE() << "other bytes than were sent, after " << received;
@@ -93,7 +93,7 @@ std::size_t scaled(std::size_t bytes) {
   return test::scaled(test::transport().server ? bytes / 16 : bytes);
 }
 
-/// Transfers `bytes` bytes in pieces of at most `piece` and compares them.
+/// Transfers `bytes` bytes in pieces of at size_max `piece` and compares them.
 void transfer(std::size_t bytes, std::size_t piece) {
   EventLoop loop;
   auto server = test::listen(loop).value();
@@ -112,7 +112,7 @@ class RoughNetwork : public test::OnEveryBackend {};
 TAMBOUR_ON_BOTH_TRANSPORTS(RoughNetwork);
 
 TEST_P(RoughNetwork, a_gibibyte_arrives_unchanged) {
-  transfer(scaled(std::size_t{1} << 30), Pattern::most);
+  transfer(scaled(std::size_t{1} << 30), Pattern::size_max);
 }
 
 TEST_P(RoughNetwork, single_bytes_arrive_unchanged) { transfer(scaled(200'000), 1); }
@@ -149,23 +149,24 @@ TEST(SilentPeers, each_peer_that_stops_responding_is_closed_once) {
     std::vector<Error> ends;
     constexpr std::size_t count = 100;
     std::size_t opened = 0;
-    server.serve(ConnectionCallbacks{
-        .on_connection =
-            [&](Connection& peer) {
-              // Half of them by Tambour's idle timeout, the other half by TCP_USER_TIMEOUT of the
-              // kernel, which counts unacknowledged bytes.
-              if (++opened % 2 == 0) return peer.set_idle_timeout(500ms);
-              const int limit_ms = 500;
-              EXPECT_EQ(::setsockopt(peer.descriptor(), IPPROTO_TCP, TCP_USER_TIMEOUT, &limit_ms,
-                                     sizeof(limit_ms)),
-                        0);
-            },
-        .on_message =
-            [](Connection& peer, Buffer& bytes) {
-              bytes.clear();
-              peer.send("said once, and heard");
-            },
-        .on_close = [&](Connection&, Error error) { ends.push_back(error); }});
+    server.serve(
+        ConnectionCallbacks{.on_connection =
+                                [&](Connection& peer) {
+                                  // Half of them by Tambour's idle timeout, the other half by
+                                  // TCP_USER_TIMEOUT of the kernel, which counts unacknowledged
+                                  // bytes.
+                                  if (++opened % 2 == 0) return peer.set_idle_timeout(500ms);
+                                  const int limit_ms = 500;
+                                  EXPECT_EQ(::setsockopt(peer.fd(), IPPROTO_TCP, TCP_USER_TIMEOUT,
+                                                         &limit_ms, sizeof(limit_ms)),
+                                            0);
+                                },
+                            .on_message =
+                                [](Connection& peer, Buffer& bytes) {
+                                  bytes.clear();
+                                  peer.send("said once, and heard");
+                                },
+                            .on_close = [&](Connection&, Error error) { ends.push_back(error); }});
     spawn(loop, [](TcpServer& serving, std::size_t peers) -> Task<> {
       std::vector<TcpStream> silent;
       for (std::size_t i = 0; i < peers; ++i) {

@@ -10,10 +10,10 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/connector.h>
-#include <tambour/event_loop.h>
-#include <tambour/task_scope.h>
-#include <tambour/tcp.h>
+#include <tambour/loop/event_loop.h>
+#include <tambour/net/connector.h>
+#include <tambour/net/tcp.h>
+#include <tambour/task/scope.h>
 
 #include "net/connect.h"
 #include "support/files.h"
@@ -30,16 +30,16 @@ TEST(SelfConnections, are_distinguished_from_others) {
   UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const Endpoint any_port = Endpoint::loopback_v4(0);
   ASSERT_EQ(::bind(fd.get(), any_port.data(), any_port.size()), 0);
-  const Socket own(loop, fd.release());
-  const Endpoint at = own.local_endpoint().value();
-  EXPECT_FALSE(net::is_connected_to_itself(own, at));
-  ASSERT_EQ(::connect(own.descriptor(), at.data(), at.size()), 0);
-  EXPECT_TRUE(net::is_connected_to_itself(own, at));
-  EXPECT_TRUE(net::is_connected_to_itself(own, Endpoint::any_v4(at.port())));
+  const Socket local(loop, fd.release());
+  const Endpoint at = local.local_endpoint().value();
+  EXPECT_FALSE(detail::net::is_connected_to_itself(local, at));
+  ASSERT_EQ(::connect(local.fd(), at.data(), at.size()), 0);
+  EXPECT_TRUE(detail::net::is_connected_to_itself(local, at));
+  EXPECT_TRUE(detail::net::is_connected_to_itself(local, Endpoint::any_v4(at.port())));
 
   test::Ends ends = test::open_tcp();
   const Socket other(loop, ends.near.release());
-  EXPECT_FALSE(net::is_connected_to_itself(other, other.peer_endpoint().value()));
+  EXPECT_FALSE(detail::net::is_connected_to_itself(other, other.peer_endpoint().value()));
 }
 
 /// Runs in a network in which connect(2) can choose only one local port: that of the server, which

@@ -12,13 +12,13 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/connection.h>
-#include <tambour/pipe.h>
-#include <tambour/task_scope.h>
-#include <tambour/tcp.h>
-#include <tambour/udp.h>
-#include <tambour/unique_fd.h>
-#include <tambour/unix.h>
+#include <tambour/base/unique_fd.h>
+#include <tambour/net/connection.h>
+#include <tambour/net/pipe.h>
+#include <tambour/net/tcp.h>
+#include <tambour/net/unix.h>
+#include <tambour/task/scope.h>
+#include <tambour/udp/socket.h>
 
 #include "support/on_every_backend.h"
 #include "support/streams.h"
@@ -48,7 +48,7 @@ concept ReadsAndWrites = requires(Handle& handle, Buffer& buffer) {
 template <class Handle>
 concept IsOwner = std::movable<Handle> && !std::copyable<Handle> && requires(Handle& handle) {
   { handle.is_open() } -> std::same_as<bool>;
-  { handle.descriptor() } -> std::same_as<int>;
+  { handle.fd() } -> std::same_as<int>;
   { handle.loop() } -> std::same_as<EventLoop&>;
   { handle.release() } -> std::same_as<int>;
   handle.close();
@@ -128,14 +128,14 @@ TEST_P(StreamTypes, a_closed_stream_has_no_endpoints_and_options) {
 }
 
 /// A wait on a socket that is not a stream, as of a listener.
-class ReadableWait final : public IoWait {
+class ReadableWait final : public detail::IoWait {
  public:
   explicit ReadableWait(Socket& socket) noexcept
-      : IoWait(socket, Events::read, detail::FirstCall::when_ready) {}
+      : detail::IoWait(socket, Events::read, detail::FirstCall::when_ready) {}
   [[nodiscard]] std::int32_t await_resume() const noexcept { return outcome; }
 
  private:
-  [[nodiscard]] bool step(loop::Core& /*core*/) noexcept override { return finish(0); }
+  [[nodiscard]] bool step(detail::loop::Core& /*core*/) noexcept override { return finish(0); }
 };
 
 TEST_P(StreamTypes, a_wait_on_a_socket_fails_when_the_socket_becomes_a_stream) {
@@ -143,8 +143,8 @@ TEST_P(StreamTypes, a_wait_on_a_socket_fails_when_the_socket_becomes_a_stream) {
   Socket socket(loop(), ends.near.release());
   std::int32_t outcome = 0;
   TaskScope scope(loop());
-  scope.spawn([](Socket& own, std::int32_t& result) -> Task<> {
-    result = co_await ReadableWait(own);
+  scope.spawn([](Socket& local, std::int32_t& result) -> Task<> {
+    result = co_await ReadableWait(local);
   }(socket, outcome));
   run_iterations();
   SocketStream stream(std::move(socket));

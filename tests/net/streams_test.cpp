@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/tcp.h>
+#include <tambour/net/tcp.h>
 
 #include "support/peer.h"
 #include "support/scale.h"
@@ -35,8 +35,9 @@ class Streams : public test::OnEveryBackend {
  public:
   using OnEveryBackend::loop;
 
-  TcpServer listen(const Endpoint& at = Endpoint::loopback_v4(0), const ListenOptions& how = {}) {
-    return or_throw(test::listen(loop(), at, how));
+  TcpServer listen(const Endpoint& at = Endpoint::loopback_v4(0),
+                   const ListenOptions& options = {}) {
+    return or_throw(test::listen(loop(), at, options));
   }
 };
 
@@ -182,9 +183,9 @@ TEST_P(Streams, reports_why_connect_or_listen_failed) {
 TEST_P(Streams, serves_at_most_connections_max_at_a_time) {
   TcpServer server = listen(Endpoint::loopback_v4(0), {.connections_max = 2});
   int served = 0;
-  int most = 0;
+  int limit = 0;
   server.serve([&](TcpStream stream) -> Task<> {
-    most = std::max(most, ++served);
+    limit = std::max(limit, ++served);
     auto all = co_await read_all(stream);
     EXPECT_TRUE(all);
     co_await sleep_for(1ms);
@@ -199,7 +200,7 @@ TEST_P(Streams, serves_at_most_connections_max_at_a_time) {
     }(server.endpoint()));
   }
   EXPECT_TRUE(run_until([&] { return server.accepted() == 7 && server.connections() == 0; }));
-  EXPECT_EQ(most, 2);
+  EXPECT_EQ(limit, 2);
 }
 
 TEST_P(Streams, a_server_shuts_down_when_its_handlers_have_ended) {

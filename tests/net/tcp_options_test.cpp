@@ -11,12 +11,12 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/connector.h>
-#include <tambour/event_loop.h>
-#include <tambour/loop_group.h>
-#include <tambour/server_group.h>
-#include <tambour/task_scope.h>
-#include <tambour/tcp.h>
+#include <tambour/loop/event_loop.h>
+#include <tambour/net/connector.h>
+#include <tambour/net/server_group.h>
+#include <tambour/net/tcp.h>
+#include <tambour/task/scope.h>
+#include <tambour/threads/loop_group.h>
 
 namespace tambour::tcp_options_test {
 namespace {
@@ -65,8 +65,8 @@ TEST(TcpOptions, are_inherited_from_the_listener_and_set_on_connect) {
   spawn(loop, connect_with(loop, {.tcp = all}, connecting, near, far));
   loop.run();
   ASSERT_TRUE(near && far);
-  expect_all(near->descriptor());
-  expect_all(far->descriptor());
+  expect_all(near->fd());
+  expect_all(far->fd());
 }
 
 TEST(TcpOptions, servers_probe_idle_connections_by_default) {
@@ -76,12 +76,12 @@ TEST(TcpOptions, servers_probe_idle_connections_by_default) {
   spawn(loop, connect_with(loop, {}, {}, near, far));
   loop.run();
   ASSERT_TRUE(near && far);
-  EXPECT_EQ(option_of(far->descriptor(), SOL_SOCKET, SO_KEEPALIVE), 1);
-  EXPECT_EQ(option_of(far->descriptor(), IPPROTO_TCP, TCP_KEEPIDLE), 60);
-  EXPECT_EQ(option_of(far->descriptor(), IPPROTO_TCP, TCP_USER_TIMEOUT), 0);
-  EXPECT_EQ(option_of(near->descriptor(), SOL_SOCKET, SO_KEEPALIVE), 0);
+  EXPECT_EQ(option_of(far->fd(), SOL_SOCKET, SO_KEEPALIVE), 1);
+  EXPECT_EQ(option_of(far->fd(), IPPROTO_TCP, TCP_KEEPIDLE), 60);
+  EXPECT_EQ(option_of(far->fd(), IPPROTO_TCP, TCP_USER_TIMEOUT), 0);
+  EXPECT_EQ(option_of(near->fd(), SOL_SOCKET, SO_KEEPALIVE), 0);
   EXPECT_TRUE(near->set_tcp_options(all));
-  expect_all(near->descriptor());
+  expect_all(near->fd());
   EXPECT_EQ(near->set_tcp_options({.keepalive_idle = 24h}).error(), system_error(EINVAL));
   EXPECT_EQ(near->set_tcp_options({.keepalive_idle = 1s, .keepalive_count = 128}).error(),
             system_error(EINVAL));
@@ -93,7 +93,7 @@ TEST(TcpOptions, are_those_of_the_listeners_of_a_group) {
   ASSERT_TRUE(server);
   const auto copies = server->copy_listeners();
   ASSERT_TRUE(copies && copies->size() == 2);
-  for (const UniqueFd& each : *copies) expect_all(each.get());
+  for (const UniqueFd& copy : *copies) expect_all(copy.get());
 }
 
 TEST(TcpOptions, that_the_kernel_rejects_make_listen_fail) {

@@ -1,5 +1,5 @@
 // TCP-specific behaviour of streams.
-#include <tambour/tcp.h>
+#include <tambour/net/tcp.h>
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/connection.h>
+#include <tambour/net/connection.h>
 
 #include "support/on_every_backend.h"
 
@@ -33,14 +33,14 @@ class Tcp : public test::OnEveryBackend {
     spawn(loop(), [](Endpoint to, std::vector<int>& all) -> Task<> {
       auto stream = co_await TcpStream::connect(to);
       EXPECT_TRUE(stream);
-      all.push_back(waits_for_more(stream->descriptor()));
+      all.push_back(waits_for_more(stream->fd()));
     }(server.endpoint(), delays));
     EXPECT_TRUE(run_until([this] { return delays.size() == 2; }));
     return std::exchange(delays, {});
   }
 
   Task<> note(TcpStream stream) {
-    delays.push_back(waits_for_more(stream.descriptor()));
+    delays.push_back(waits_for_more(stream.fd()));
     co_return;
   }
 
@@ -62,7 +62,7 @@ TEST_P(Tcp, small_messages_of_connections_are_not_delayed) {
   auto server = TcpServer::listen(loop(), Endpoint::loopback_v6(0));
   ASSERT_TRUE(server);
   server->serve({.on_connection = [this](Connection& connection) {
-    delays.push_back(waits_for_more(connection.descriptor()));
+    delays.push_back(waits_for_more(connection.fd()));
   }});
   EXPECT_EQ(delays_of_new_connection(*server), neither);
 }
@@ -115,9 +115,9 @@ TEST_P(Tcp, sending_no_bytes_succeeds_at_once) {
 
 TEST_P(Tcp, the_program_can_enable_the_delay) {
   TcpStream stream(loop(), ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  EXPECT_EQ(waits_for_more(stream.descriptor()), 0);
+  EXPECT_EQ(waits_for_more(stream.fd()), 0);
   EXPECT_TRUE(stream.set_no_delay(false));
-  EXPECT_EQ(waits_for_more(stream.descriptor()), 1);
+  EXPECT_EQ(waits_for_more(stream.fd()), 1);
 }
 
 }  // namespace

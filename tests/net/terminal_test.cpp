@@ -10,10 +10,10 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/event_loop.h>
-#include <tambour/pipe.h>
-#include <tambour/task_scope.h>
-#include <tambour/unique_fd.h>
+#include <tambour/base/unique_fd.h>
+#include <tambour/loop/event_loop.h>
+#include <tambour/net/pipe.h>
+#include <tambour/task/scope.h>
 
 namespace tambour::terminal_test {
 namespace {
@@ -50,7 +50,7 @@ TEST(SharedTerminals, stay_blocking_for_the_shell) {
   {
     const int inherited = ::dup(pty.terminal.get());
     PipeStream stream(loop, inherited);
-    EXPECT_EQ(stream.descriptor(), inherited);
+    EXPECT_EQ(stream.fd(), inherited);
     EXPECT_TRUE(is_non_blocking(inherited));
     EXPECT_FALSE(is_non_blocking(pty.terminal.get()));
     EXPECT_EQ(::isatty(inherited), 1);
@@ -67,9 +67,9 @@ TEST(SharedTerminals, standard_descriptors_of_one_open_file_are_streams_side_by_
   PipeStream output(loop, ::dup(pty.terminal.get()));
   {
     const PipeStream input(loop, ::dup(pty.terminal.get()));
-    EXPECT_TRUE(is_non_blocking(input.descriptor()));
+    EXPECT_TRUE(is_non_blocking(input.fd()));
   }
-  EXPECT_TRUE(is_non_blocking(output.descriptor()));
+  EXPECT_TRUE(is_non_blocking(output.fd()));
   EXPECT_FALSE(is_non_blocking(pty.terminal.get()));
 }
 
@@ -79,7 +79,7 @@ TEST(SharedTerminals, the_master_of_a_pseudoterminal_is_not_opened_again) {
   EventLoop loop;
   {
     PipeStream stream(loop, ::dup(pty.master.get()));
-    EXPECT_TRUE(is_non_blocking(stream.descriptor()));
+    EXPECT_TRUE(is_non_blocking(stream.fd()));
     ASSERT_EQ(::write(pty.terminal.get(), "hello", 5), 5);
     EXPECT_EQ(read_some(loop, stream), "hello");
   }
@@ -113,9 +113,9 @@ TEST(SharedPipes, stay_blocking_for_other_processes) {
   EventLoop loop;
   PipeStream in(loop, ::dup(reader.get()));
   PipeStream out(loop, ::dup(writer.get()));
-  EXPECT_TRUE(is_non_blocking(in.descriptor()) && is_non_blocking(out.descriptor()));
+  EXPECT_TRUE(is_non_blocking(in.fd()) && is_non_blocking(out.fd()));
   EXPECT_FALSE(is_non_blocking(reader.get()) || is_non_blocking(writer.get()));
-  ASSERT_EQ(::write(out.descriptor(), "hello", 5), 5);
+  ASSERT_EQ(::write(out.fd(), "hello", 5), 5);
   EXPECT_EQ(read_some(loop, in), "hello");
 }
 

@@ -1,5 +1,5 @@
 // Unix-domain streams and servers, on every backend: paths, credentials, descriptors.
-#include <tambour/unix.h>
+#include <tambour/net/unix.h>
 
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -13,7 +13,7 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/simulation.h>
+#include <tambour/sim/simulation.h>
 
 #include "support/on_every_backend.h"
 #include "support/process.h"
@@ -60,7 +60,7 @@ TEST_P(UnixStreams, the_name_of_a_dead_server_is_reused) {
   {
     auto dead = Socket::open(loop(), AF_UNIX, SOCK_STREAM);
     ASSERT_TRUE(dead);
-    ASSERT_EQ(::bind(dead->descriptor(), path().data(), path().size()), 0);
+    ASSERT_EQ(::bind(dead->fd(), path().data(), path().size()), 0);
   }
   ASSERT_TRUE(path_exists());
   {
@@ -153,7 +153,7 @@ TEST_P(UnixStreams, bytes_and_eof_arrive_without_descriptors) {
 TEST_P(UnixStreams, passes_at_most_the_descriptors_that_fit_one_message) {
   auto ends = UnixStream::pair(loop());
   ASSERT_TRUE(ends);
-  const std::vector<int> most(UnixStream::descriptors_max, STDIN_FILENO);
+  const std::vector<int> limit(UnixStream::descriptors_max, STDIN_FILENO);
   const std::vector<int> more(UnixStream::descriptors_max + 1, STDIN_FILENO);
   run([](UnixStream& near, UnixStream& far, std::span<const int> all,
          std::span<const int> too_many) -> Task<> {
@@ -164,7 +164,7 @@ TEST_P(UnixStreams, passes_at_most_the_descriptors_that_fit_one_message) {
     std::array<std::byte, 1> place;
     const auto received = co_await far.receive(place, UnixStream::descriptors_max);
     EXPECT_TRUE(received && received->descriptors.size() == all.size());
-  }(ends->first, ends->second, most, more));
+  }(ends->first, ends->second, limit, more));
 }
 
 TEST_P(UnixStreams, a_message_larger_than_the_send_buffer_carries_descriptors) {
@@ -197,7 +197,7 @@ TEST_P(UnixStreams, a_stream_may_be_moved_while_it_sends) {
   std::array<char, 4096> filling{};
   std::size_t filled = 0;
   for (;;) {
-    const ssize_t sent = ::send(ends->first.descriptor(), filling.data(), filling.size(), 0);
+    const ssize_t sent = ::send(ends->first.fd(), filling.data(), filling.size(), 0);
     if (sent < 0) break;
     filled += static_cast<std::size_t>(sent);
   }
@@ -317,8 +317,8 @@ TEST_P(UnixStreams, closes_descriptors_of_other_control_messages) {
 }
 
 TEST(SimulatedUnixStreams, transfer_bytes_and_reject_unsupported_calls) {
-  Simulation simulation(1);
-  SimulatedHost& host = simulation.add_host("one");
+  sim::Simulation simulation(1);
+  sim::Host& host = simulation.add_host("one");
   EventLoop loop(host.loop_options());
   auto ends = UnixStream::pair(loop);
   ASSERT_TRUE(ends);

@@ -35,10 +35,10 @@ class ProcessGroups : public testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
     while (::waitpid(-1, nullptr, WNOHANG | __WALL) > 0) continue;  // Of other suites.
-    events::Children::avoid_pidfds(GetParam());
+    detail::events::Children::avoid_pidfds(GetParam());
   }
   void TearDown() override {
-    events::Children::avoid_pidfds(false);
+    detail::events::Children::avoid_pidfds(false);
     EXPECT_LE(::waitpid(-1, nullptr, WNOHANG | __WALL), 0) << "a zombie is left";
   }
 
@@ -46,7 +46,7 @@ class ProcessGroups : public testing::TestWithParam<bool> {
   /// is stored in `line`. The members of the group hold the output open.
   Process group_of(const std::string& script, ProcessOptions options = {}) {
     options.arguments = {"/bin/sh", "-c", script};
-    if (options.group == ProcessGroup::inherited) options.group = ProcessGroup::own;
+    if (options.group == ProcessGroup::inherited) options.group = ProcessGroup::new_group;
     options.output = Stdio::pipe();
     auto process = Process::spawn(loop, options);
     if (!process) std::abort();
@@ -100,10 +100,10 @@ class ProcessGroups : public testing::TestWithParam<bool> {
 };
 
 TEST_P(ProcessGroups, are_signalled_after_their_leader_has_been_awaited) {
-  for (const ProcessGroup group : {ProcessGroup::own, ProcessGroup::session}) {
+  for (const ProcessGroup group : {ProcessGroup::new_group, ProcessGroup::session}) {
     Process process = group_of(obedient + "echo ready; exit 3", {.group = group});
     EXPECT_EQ(status_of(process).code, 3);
-    EXPECT_FALSE(process.running());
+    EXPECT_FALSE(process.is_running());
     EXPECT_EQ(process.send_signal(SIGTERM).error(), system_error(ESRCH));
     EXPECT_EQ(process.send_signal_to_group(-1).error(), system_error(EINVAL));
     EXPECT_TRUE(process.send_signal_to_group(SIGTERM));
@@ -152,7 +152,7 @@ TEST_P(ProcessGroups, timeout_ends_members_that_outlive_the_leader) {
   Process process =
       group_of(stubborn + "echo ready; exec sleep 1000", {.timeout = 100ms, .grace = 10ms});
   EXPECT_EQ(status_of(process).code, SIGTERM);
-  EXPECT_TRUE(process.timed_out());
+  EXPECT_TRUE(process.has_timed_out());
   await_end_of_group(process.output());
 }
 
@@ -187,18 +187,18 @@ TEST_P(ProcessGroups, are_killed_when_the_leader_ends_if_the_option_is_set) {
 }
 
 TEST_P(ProcessGroups, of_a_closed_loop_are_killed_as_a_whole) {
-  auto own = std::make_optional<EventLoop>();
+  auto local = std::make_optional<EventLoop>();
   auto pipe = test::open_pipe();
   const std::string script = stubborn + "echo ready; exec sleep 1000";
-  auto process = Process::spawn(*own, {.arguments = {"/bin/sh", "-c", script},
-                                       .output = Stdio::descriptor(pipe.far.get()),
-                                       .group = ProcessGroup::own});
+  auto process = Process::spawn(*local, {.arguments = {"/bin/sh", "-c", script},
+                                         .output = Stdio::descriptor(pipe.far.get()),
+                                         .group = ProcessGroup::new_group});
   ASSERT_TRUE(process);
   pollfd ready{.fd = pipe.near.get(), .events = POLLIN, .revents = 0};
   EXPECT_EQ(::poll(&ready, 1, -1), 1);
   char first = 0;
   EXPECT_EQ(::read(pipe.near.get(), &first, 1), 1);
-  own.reset();
+  local.reset();
   const pid_t pid = process->pid();
   *process = Process();
   PipeStream output(loop, ::dup(pipe.near.get()));
@@ -226,11 +226,11 @@ TEST_P(ProcessGroups, several_watchers_get_the_status_of_a_leader) {
   EXPECT_EQ(seen[0].event, Event::stopped);
   EXPECT_EQ(seen[1].event, Event::continued);
   EXPECT_EQ(seen[2].event, Event::signaled);
-  while (process.running()) loop.run_once();
+  while (process.is_running()) loop.run_once();
   EXPECT_EQ(process.status()->code, SIGTERM);
   Child late(loop, process.pid(), [&](const ChildStatus& status) { seen.push_back(status); });
   ASSERT_TRUE(late.start());
-  while (late.started()) loop.run_once();
+  while (late.is_started()) loop.run_once();
   EXPECT_EQ(seen.back().event, Event::signaled);
 }
 
@@ -247,7 +247,7 @@ TEST_P(ProcessGroups, any_child_reaps_leaders_without_reporting_them) {
     const pid_t foreign_child = ::fork();
     if (foreign_child == 0) ::_exit(0);
     const auto is_done = [&] {
-      return !process.running() && !reported.empty() && !is_zombie(process.pid());
+      return !process.is_running() && !reported.empty() && !is_zombie(process.pid());
     };
     while (!is_done()) loop.run_once();
     all.stop();

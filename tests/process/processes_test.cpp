@@ -39,7 +39,7 @@ std::vector<std::string> shell(std::string script) { return {"/bin/sh", "-c", st
 class Processes : public testing::Test {
  protected:
   void TearDown() override {
-    events::Children::avoid_pidfds(false);
+    detail::events::Children::avoid_pidfds(false);
     EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG | __WALL), -1) << "a child is left";
   }
 
@@ -97,10 +97,10 @@ class Processes : public testing::Test {
     options.arguments = shell(before + "\necho ready\nexec sleep 1000");
     options.output = Stdio::pipe();
     Process process = spawned(options);
-    spawn(loop, [](EventLoop& own, PipeStream& from) -> Task<> {
+    spawn(loop, [](EventLoop& local, PipeStream& from) -> Task<> {
       std::array<std::byte, 6> ready;
       EXPECT_EQ(co_await from.read(ready), ready.size());
-      own.stop();
+      local.stop();
     }(loop, process.output()));
     loop.run();
     return process;
@@ -122,7 +122,7 @@ TEST_F(Processes, streams_are_pipes) {
   options.input = options.output = options.error_output = Stdio::pipe();
   Process process = spawned(options);
   EXPECT_GT(process.pid(), 0);
-  EXPECT_TRUE(process.running());
+  EXPECT_TRUE(process.is_running());
   std::string output;
   std::string errors;
   spawn(loop, read_all(process.output(), output));
@@ -138,7 +138,7 @@ TEST_F(Processes, streams_are_pipes) {
   EXPECT_FALSE(status.succeeded());
   EXPECT_EQ(output, "words");
   EXPECT_EQ(errors, "error\n");
-  EXPECT_FALSE(process.running());
+  EXPECT_FALSE(process.is_running());
   EXPECT_EQ(process.status()->code, 3);
   EXPECT_EQ(process.send_signal(SIGTERM).error(), system_error(ESRCH));
   process.terminate();
@@ -264,7 +264,7 @@ TEST_F(Processes, started_in_a_storm_of_signals_leave_the_parent_its_signals) {
   });
   for (int i = 0; i < 30; ++i) {
     Process process = spawned({.arguments = {"/bin/true"}});
-    while (process.running()) loop.run_once();
+    while (process.is_running()) loop.run_once();
     EXPECT_TRUE(process.status()->succeeded());
   }
   over = true;
@@ -289,7 +289,7 @@ TEST_F(Processes, limits_and_credentials_are_set) {
 }
 
 TEST_F(Processes, group_and_session_are_signalled_as_a_whole) {
-  for (const ProcessGroup group : {ProcessGroup::own, ProcessGroup::session}) {
+  for (const ProcessGroup group : {ProcessGroup::new_group, ProcessGroup::session}) {
     Process process = endless("sleep 1000 &", {.group = group});
     EXPECT_EQ(::getpgid(process.pid()), process.pid());
     EXPECT_EQ(::getsid(process.pid()) == process.pid(), group == ProcessGroup::session);
@@ -312,7 +312,7 @@ TEST_F(Processes, terminate_kills_a_process_that_does_not_exit_in_time) {
   const ChildStatus killed = end_of(stubborn);
   EXPECT_EQ(killed.event, Event::signaled);
   EXPECT_EQ(killed.code, SIGKILL);
-  EXPECT_FALSE(stubborn.timed_out());
+  EXPECT_FALSE(stubborn.has_timed_out());
   Process obedient = endless(":");
   obedient.terminate(1h);
   EXPECT_EQ(end_of(obedient).code, SIGTERM);
@@ -324,21 +324,21 @@ TEST_F(Processes, terminate_kills_a_process_that_does_not_exit_in_time) {
 TEST_F(Processes, timeout_terminates) {
   Process process = spawned({.arguments = {"sleep", "1000"}, .timeout = 5ms});
   EXPECT_EQ(end_of(process).code, SIGTERM);
-  EXPECT_TRUE(process.timed_out());
+  EXPECT_TRUE(process.has_timed_out());
   Process stubborn = spawned({.arguments = shell("trap '' TERM; while :; do sleep 1000; done"),
-                              .group = ProcessGroup::own,
+                              .group = ProcessGroup::new_group,
                               .timeout = 5ms,
                               .grace = 5ms});
   EXPECT_EQ(end_of(stubborn).event, Event::signaled);
-  EXPECT_TRUE(stubborn.timed_out());
+  EXPECT_TRUE(stubborn.has_timed_out());
   Process brief = spawned({.arguments = {"true"}, .timeout = 1h});
   EXPECT_TRUE(end_of(brief).succeeded());  // run() does not wait for the timeout timer.
-  EXPECT_FALSE(brief.timed_out());
+  EXPECT_FALSE(brief.has_timed_out());
 }
 
 TEST_F(Processes, destroyed_while_it_runs_is_killed_and_reaped) {
   for (const bool avoid : {false, true}) {
-    events::Children::avoid_pidfds(avoid);
+    detail::events::Children::avoid_pidfds(avoid);
     const test::Heartbeat heartbeat(loop);
     pid_t pid = 0;
     {
@@ -356,13 +356,13 @@ TEST_F(Processes, outlives_its_loop_and_is_killed_then) {
   pid_t pid = 0;
   {
     std::optional<Process> process;
-    EventLoop own;
-    process = Process::spawn(own, {.arguments = {"sleep", "1000"}}).value();
+    EventLoop local;
+    process = Process::spawn(local, {.arguments = {"sleep", "1000"}}).value();
     pid = process->pid();
     // The loop is destroyed before the process handle.
     std::optional<Process> later = std::move(process);
     process.reset();
-    spawn(own, [](std::optional<Process> held) -> Task<> {
+    spawn(local, [](std::optional<Process> held) -> Task<> {
       static_cast<void>(co_await sleep_for(1h));
       held.reset();
     }(std::move(later)));
@@ -372,9 +372,9 @@ TEST_F(Processes, outlives_its_loop_and_is_killed_then) {
   int status = SIGKILL;
   EXPECT_TRUE(::waitpid(pid, &status, 0) == pid || errno == ECHILD);
   EXPECT_EQ(WTERMSIG(status), SIGKILL);
-  auto own = std::make_optional<EventLoop>();
-  Process process = Process::spawn(*own, {.arguments = {"sleep", "1000"}}).value();
-  own.reset();
+  auto loop = std::make_optional<EventLoop>();
+  Process process = Process::spawn(*loop, {.arguments = {"sleep", "1000"}}).value();
+  loop.reset();
   EXPECT_TRUE(process.send_signal(SIGINT));
   EXPECT_EQ(::waitpid(process.pid(), &status, 0), process.pid());
   EXPECT_EQ(WTERMSIG(status), SIGINT);
@@ -449,7 +449,7 @@ TEST_F(Processes, callback_set_after_the_exit_may_destroy_its_process) {
   process->on_exit([&](const ChildStatus& status) {
     process.reset();
     // Likely to reuse the memory of the destroyed process.
-    const std::vector<unsigned char> others(sizeof(process::ProcessState), 0xff);
+    const std::vector<unsigned char> others(sizeof(detail::process::ProcessState), 0xff);
     code = status.code + int(others.back()) - 0xff;
   });
   loop.run();
@@ -462,9 +462,9 @@ TEST_F(Processes, task_that_destroys_its_scope_after_a_wait_aborts_with_a_messag
       {
         Process process = spawned({.arguments = {"true"}});
         auto scope = std::make_unique<TaskScope>(loop);
-        scope->spawn([](Process& awaited, std::unique_ptr<TaskScope>& own) -> Task<> {
+        scope->spawn([](Process& awaited, std::unique_ptr<TaskScope>& local) -> Task<> {
           static_cast<void>(co_await awaited.wait());
-          own.reset();
+          local.reset();
         }(process, scope));
         loop.run();
       },
@@ -478,13 +478,13 @@ TEST_F(Processes, any_child_on_another_thread_does_not_reap_processes) {
   std::atomic<int> taken{0};
   std::atomic<EventLoop*> other{nullptr};
   std::jthread thread([&] {
-    EventLoop own;
-    const test::Heartbeat heartbeat(own);
-    Child all(own, any_child, [&](const ChildStatus&) { ++taken; });
+    EventLoop loop;
+    const test::Heartbeat heartbeat(loop);
+    Child all(loop, any_child, [&](const ChildStatus&) { ++taken; });
     EXPECT_TRUE(all.start());
-    other = &own;
+    other = &loop;
     ready = true;
-    own.run();
+    loop.run();
   });
   while (!ready) std::this_thread::yield();
   for (int i = 0; i < count; ++i) {
@@ -503,14 +503,14 @@ TEST_F(Processes, a_released_process_is_reaped_by_the_caller) {
   Process process = spawned({.arguments = shell("exit 6")});
   const pid_t pid = process.release();
   EXPECT_EQ(process.pid(), 0);
-  EXPECT_FALSE(process.running());
+  EXPECT_FALSE(process.is_running());
   int status = 0;
   EXPECT_EQ(::waitpid(pid, &status, 0), pid);
   EXPECT_EQ(WEXITSTATUS(status), 6);
 }
 
 TEST_F(Processes, need_a_real_kernel) {
-  Simulation simulation(1);
+  sim::Simulation simulation(1);
   EventLoop simulated(simulation.add_host("one").loop_options());
   EXPECT_EQ(Process::spawn(simulated, {.arguments = {"true"}}).error(), system_error(ENOTSUP));
 }

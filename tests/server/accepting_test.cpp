@@ -9,10 +9,10 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/simulation.h>
-#include <tambour/task_scope.h>
-#include <tambour/tcp.h>
-#include <tambour/wait.h>
+#include <tambour/net/tcp.h>
+#include <tambour/sim/simulation.h>
+#include <tambour/task/scope.h>
+#include <tambour/task/sleep.h>
 
 #include "support/streams.h"
 
@@ -46,8 +46,8 @@ class Accepting : public testing::Test {
       }(at, stay));
   }
 
-  Simulation simulation{1};
-  SimulatedHost& host = simulation.add_host("server");
+  sim::Simulation simulation{1};
+  sim::Host& host = simulation.add_host("server");
   EventLoop loop{host.loop_options()};
   EventLoop far{simulation.add_host("client").loop_options()};
   const Endpoint at = Endpoint::parse(host.ip() + ":7000").value();

@@ -7,9 +7,9 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/codec.h>
-#include <tambour/proxy_protocol.h>
-#include <tambour/tcp.h>
+#include <tambour/net/codec.h>
+#include <tambour/net/proxy_protocol.h>
+#include <tambour/net/tcp.h>
 
 #include "support/process.h"
 #include "support/streams.h"

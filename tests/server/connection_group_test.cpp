@@ -1,5 +1,5 @@
 // ConnectionGroup on one loop: who gets a message, slow members, and changes during a delivery.
-#include <tambour/connection_group.h>
+#include <tambour/net/connection_group.h>
 
 #include <cerrno>
 #include <optional>
@@ -174,9 +174,9 @@ TEST_P(ConnectionGroups, callbacks_may_change_the_members_during_a_delivery) {
   test::StreamEnds later = test::open_stream_ends(loop());
   ConnectionCallbacks callbacks;
   callbacks.high_water_bytes = 1;
-  callbacks.on_high_water = [&](Connection& own, std::size_t) {
+  callbacks.on_high_water = [&](Connection& connection, std::size_t) {
     // The first callback closes its own connection and another, removes one and adds one.
-    if (&own != members[0]) return;
+    if (&connection != members[0]) return;
     members[0]->close();
     members[1]->close();
     group_->remove(*members[2]);

@@ -12,7 +12,7 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/connection_group.h>
+#include <tambour/net/connection_group.h>
 #include <tambour/tambour.h>
 
 #include "support/on_every_backend.h"
@@ -54,7 +54,7 @@ TEST_P(GroupsOverLoops, the_messages_of_each_thread_arrive_in_order) {
   ConnectionGroup group(loops, {.unsent_bytes_max = SIZE_MAX, .queued_bytes_max = SIZE_MAX});
   auto server = TcpServerGroup::listen(loops, Endpoint::loopback_v4(0), {});
   ASSERT_TRUE(server);
-  server->serve({.on_connection = [&](Connection& own) { group.add(own); },
+  server->serve({.on_connection = [&](Connection& connection) { group.add(connection); },
                  .limits = {.unsent_bytes_max = SIZE_MAX}});
   std::vector<TcpStream> streams;
   run(test::connect_all(server->endpoint(), 10, streams));
@@ -87,16 +87,16 @@ TEST_P(GroupsOverLoops, a_connection_that_moves_may_be_added_again) {
   ASSERT_TRUE(server);
   std::atomic<int> moves = 0;
   server->serve({.on_connection =
-                     [&](Connection& own) {
-                       group.add(own);
-                       own.move_to(loops[1 - loops.index_of(own.loop())]);
+                     [&](Connection& local) {
+                       group.add(local);
+                       local.move_to(loops[1 - loops.index_of(local.loop())]);
                      },
                  .on_move =
-                     [&](Connection& own) {
-                       EXPECT_FALSE(group.contains(own));
+                     [&](Connection& connection) {
+                       EXPECT_FALSE(group.contains(connection));
                        EXPECT_EQ(group.size(), 0U);
                        ++moves;
-                       group.add(own);
+                       group.add(connection);
                        group.send("hello");
                      }});
   run([](Endpoint to) -> Task<> {
@@ -116,11 +116,12 @@ TEST_P(GroupsOverLoops, threads_may_send_while_connections_come_and_go) {
   auto server = TcpServerGroup::listen(loops, Endpoint::loopback_v4(0), {});
   ASSERT_TRUE(server);
   auto group = std::make_unique<ConnectionGroup>(loops);
-  server->serve(
-      {.on_connection = [&](Connection& own) { group->add(own); },
-       .on_message = [&](Connection& own,
-                         Buffer& bytes) { group->send_except(own, std::exchange(bytes, {})); },
-       .on_move = [&](Connection& own) { group->add(own); }});
+  server->serve({.on_connection = [&](Connection& own_entry) { group->add(own_entry); },
+                 .on_message =
+                     [&](Connection& own_connection, Buffer& bytes) {
+                       group->send_except(own_connection, std::exchange(bytes, {}));
+                     },
+                 .on_move = [&](Connection& local) { group->add(local); }});
   {
     std::atomic<bool> stop = false;
     const std::jthread sender([&] {
@@ -130,8 +131,9 @@ TEST_P(GroupsOverLoops, threads_may_send_while_connections_come_and_go) {
     });
     const std::jthread mover([&] {
       while (!stop) {
-        server->for_each_connection(
-            [&](Connection& own) { own.move_to(loops[1 - loops.index_of(own.loop())]); });
+        server->for_each_connection([&](Connection& connection) {
+          connection.move_to(loops[1 - loops.index_of(connection.loop())]);
+        });
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
       }
     });
@@ -159,8 +161,8 @@ TEST_P(GroupsOverLoops, may_be_destroyed_on_another_thread_while_it_has_members)
     auto server = TcpServerGroup::listen(loops, Endpoint::loopback_v4(0), {});
     ASSERT_TRUE(server);
     std::atomic<int> added = 0;
-    server->serve({.on_connection = [&](Connection& own) {
-      group->add(own);
+    server->serve({.on_connection = [&](Connection& connection) {
+      group->add(connection);
       ++added;
     }});
     std::vector<TcpStream> streams;
@@ -183,7 +185,7 @@ TEST_P(GroupsOverLoops, messages_that_are_queued_when_it_is_destroyed_are_lost) 
                              .on_skip = [&](Connection&, std::size_t) { ++skipped; }});
   auto server = TcpServerGroup::listen(loops, Endpoint::loopback_v4(0), {});
   ASSERT_TRUE(server);
-  server->serve({.on_connection = [&](Connection& own) { group->add(own); }});
+  server->serve({.on_connection = [&](Connection& connection) { group->add(connection); }});
   std::vector<TcpStream> streams;
   run(test::connect_all(server->endpoint(), 2, streams));
   ASSERT_TRUE(eventually([&] { return group->size() == 2; }));
@@ -212,7 +214,7 @@ TEST_P(GroupsOverLoops, short_messages_take_little_memory) {
   ConnectionGroup group(loops);
   auto server = TcpServerGroup::listen(loops, Endpoint::loopback_v4(0), {});
   ASSERT_TRUE(server);
-  server->serve({.on_connection = [&](Connection& own) { group.add(own); }});
+  server->serve({.on_connection = [&](Connection& connection) { group.add(connection); }});
   std::vector<TcpStream> streams;
   run(test::connect_all(server->endpoint(), 1, streams));
   ASSERT_TRUE(eventually([&] { return group.size() == 1; }));

@@ -8,11 +8,11 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/event_loop.h>
-#include <tambour/loop_group.h>
-#include <tambour/simulated_host.h>
-#include <tambour/simulation.h>
-#include <tambour/tcp.h>
+#include <tambour/loop/event_loop.h>
+#include <tambour/net/tcp.h>
+#include <tambour/sim/host.h>
+#include <tambour/sim/simulation.h>
+#include <tambour/threads/loop_group.h>
 
 namespace tambour::connection_limit_test {
 namespace {
@@ -34,12 +34,12 @@ class DescriptorLimit {
 };
 
 TEST(ConnectionLimit, leaves_an_eighth_of_the_descriptors_and_at_least_64_if_possible) {
-  EXPECT_EQ(server::derived_connections_max(1'048'576), 917'504U);
-  EXPECT_EQ(server::derived_connections_max(1024), 896U);
-  EXPECT_EQ(server::derived_connections_max(256), 192U);
-  EXPECT_EQ(server::derived_connections_max(100), 50U);
-  EXPECT_EQ(server::derived_connections_max(1), 1U);
-  EXPECT_EQ(server::derived_connections_max(0), 1U);
+  EXPECT_EQ(detail::server::derived_connections_max(1'048'576), 917'504U);
+  EXPECT_EQ(detail::server::derived_connections_max(1024), 896U);
+  EXPECT_EQ(detail::server::derived_connections_max(256), 192U);
+  EXPECT_EQ(detail::server::derived_connections_max(100), 50U);
+  EXPECT_EQ(detail::server::derived_connections_max(1), 1U);
+  EXPECT_EQ(detail::server::derived_connections_max(0), 1U);
 }
 
 TEST(ConnectionLimit, of_a_server_follows_from_the_limit_when_it_is_opened) {
@@ -63,7 +63,7 @@ TEST(ConnectionLimit, of_a_group_is_that_of_all_loops_together) {
 }
 
 TEST(ConnectionLimit, of_a_simulated_host_does_not_depend_on_the_machine) {
-  Simulation simulation;
+  sim::Simulation simulation;
   EventLoop loop(simulation.add_host("server").loop_options());
   const TcpServer server = or_throw(TcpServer::listen(loop, Endpoint::loopback_v4(0)));
   EXPECT_EQ(server.connections_max(), SIZE_MAX);

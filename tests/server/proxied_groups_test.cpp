@@ -14,9 +14,9 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/proxy_protocol.h>
-#include <tambour/server_group.h>
-#include <tambour/wait.h>
+#include <tambour/net/proxy_protocol.h>
+#include <tambour/net/server_group.h>
+#include <tambour/task/sleep.h>
 
 #include "support/on_every_backend.h"
 #include "support/process.h"
@@ -79,12 +79,12 @@ TEST_P(ProxiedGroups, have_the_addresses_that_the_proxy_reports_with_every_place
     LoopGroup group(of(3));
     TcpServerGroup server = listen(group, {.placement = placement});
     server.serve(source_and_index(group));
-    run([](TcpServerGroup& own) -> Task<> {
+    run([](TcpServerGroup& local) -> Task<> {
       for (int client = 1; client <= 10; ++client) {
-        const std::string answer = co_await ask(own.endpoint(), header_of(client));
+        const std::string answer = co_await ask(local.endpoint(), header_of(client));
         EXPECT_TRUE(answer.starts_with("192.0.2." + std::to_string(client) + ":1234 ")) << answer;
       }
-      co_await own.shut_down(10s);
+      co_await local.shut_down(10s);
     }(server));
     EXPECT_EQ(server.accepted(), 10U);
     EXPECT_EQ(server.connections(), 0U);
@@ -97,10 +97,10 @@ TEST_P(ProxiedGroups, are_placed_by_the_address_that_the_proxy_reports) {
   TcpServerGroup server = listen(group, {.placement = Placement::peer_address});
   server.serve(source_and_index(group));
   std::set<char> used;
-  run([](TcpServerGroup& own, std::set<char>& indices) -> Task<> {
+  run([](TcpServerGroup& local, std::set<char>& indices) -> Task<> {
     for (int client = 1; client <= 20; ++client) {
-      const std::string first = co_await ask(own.endpoint(), header_of(client, 1111));
-      const std::string second = co_await ask(own.endpoint(), header_of(client, 2222));
+      const std::string first = co_await ask(local.endpoint(), header_of(client, 1111));
+      const std::string second = co_await ask(local.endpoint(), header_of(client, 2222));
       EXPECT_FALSE(first.empty() || second.empty());
       if (first.empty() || second.empty()) co_return;
       EXPECT_EQ(first.back(), second.back()) << client;
@@ -187,11 +187,11 @@ TEST_P(ProxiedGroups, count_as_connections_while_their_header_is_pending) {
     LoopGroup group(of(2));
     TcpServerGroup server =
         listen(group, {.placement = placement, .connections_max = 2, .proxy_header_timeout = 20ms});
-    std::atomic<std::size_t> most = 0;
+    std::atomic<std::size_t> limit = 0;
     server.serve([&](TcpStream) -> Task<> {
-      std::size_t seen = most;
+      std::size_t seen = limit;
       const std::size_t now = server.connections();
-      while (seen < now && !most.compare_exchange_weak(seen, now)) {
+      while (seen < now && !limit.compare_exchange_weak(seen, now)) {
       }
       co_await sleep_for(1ms);
     });
@@ -203,7 +203,7 @@ TEST_P(ProxiedGroups, count_as_connections_while_their_header_is_pending) {
     EXPECT_TRUE(run_until([&] { return clients.empty(); }));
     EXPECT_TRUE(eventually([&] { return server.connections() == 0; }));
     EXPECT_EQ(server.accepted(), 9U);
-    EXPECT_LE(most, 2U);
+    EXPECT_LE(limit, 2U);
     expect_no_load(group);
   }
 }
@@ -219,11 +219,11 @@ TEST_P(ProxiedGroups, do_not_keep_a_server_from_shutting_down) {
                                              ++cancelled;
                                            }});
     server.serve(source_and_index(group));
-    run([](TcpServerGroup& own) -> Task<> {
+    run([](TcpServerGroup& local) -> Task<> {
       std::vector<TcpStream> silent;
-      co_await test::connect_all(own.endpoint(), 4, silent);
-      while (own.connections() < 4) co_await sleep_for(1ms);
-      co_await own.shut_down(1ms);
+      co_await test::connect_all(local.endpoint(), 4, silent);
+      while (local.connections() < 4) co_await sleep_for(1ms);
+      co_await local.shut_down(1ms);
     }(server));
     EXPECT_EQ(cancelled, 4);
     EXPECT_EQ(server.connections(), 0U);

@@ -10,10 +10,10 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/codec.h>
-#include <tambour/proxy_protocol.h>
-#include <tambour/tcp.h>
-#include <tambour/when.h>
+#include <tambour/net/codec.h>
+#include <tambour/net/proxy_protocol.h>
+#include <tambour/net/tcp.h>
+#include <tambour/task/combinators.h>
 
 #include "support/peer.h"
 #include "support/streams.h"
@@ -116,15 +116,15 @@ TEST_P(ProxiedStreams, byte_by_byte_hold_little_more_than_their_bytes) {
     EXPECT_TRUE(co_await read_proxy_header(stream));
     done = true;
   }(ends.near, is_read));
-  std::size_t most = 0;
+  std::size_t limit = 0;
   const std::size_t before = heap_bytes();
   for (const char byte : text) {
     ASSERT_EQ(test::send_now(ends.far, {&byte, 1}), 1U);
     run_iterations(2);
-    most = std::max(most, heap_bytes());
+    limit = std::max(limit, heap_bytes());
   }
   EXPECT_TRUE(run_until([&] { return is_read; }));
-  EXPECT_LT(most - std::min(most, before), 200'000U);
+  EXPECT_LT(limit - std::min(limit, before), 200'000U);
 }
 
 TEST_P(ProxiedStreams, with_a_longer_header_than_the_limit_are_refused_at_once) {
@@ -179,7 +179,7 @@ TEST_P(ProxiedStreams, have_the_addresses_that_the_proxy_reports) {
     EXPECT_TRUE(moved.local_endpoint()->to_string().starts_with("127.0.0.1:"));
     co_return;
   });
-  std::string own;
+  std::string own_text;
   for (const std::string& header :
        {std::string(line), version_2(), std::string("PROXY UNKNOWN\r\n")}) {
     run([](Endpoint to, const std::string& first, std::string& name) -> Task<> {
@@ -188,9 +188,9 @@ TEST_P(ProxiedStreams, have_the_addresses_that_the_proxy_reports) {
       EXPECT_TRUE(co_await stream->write(first));
       EXPECT_TRUE(co_await test::secure(*stream));
       co_await test::expect_closed(*stream);
-    }(server.endpoint(), header, own));
+    }(server.endpoint(), header, own_text));
   }
-  EXPECT_EQ(sources, (std::vector<std::string>{"192.0.2.1:1234", "192.0.2.1:1234", own}));
+  EXPECT_EQ(sources, (std::vector<std::string>{"192.0.2.1:1234", "192.0.2.1:1234", own_text}));
   EXPECT_TRUE(run_until([&] { return server.connections() == 0; }));
 }
 
@@ -261,9 +261,9 @@ TEST_P(ProxiedStreams, have_no_time_limit_if_it_is_zero) {
 
 TEST_P(ProxiedStreams, count_as_connections_while_their_header_is_pending) {
   TcpServer server = listen({.connections_max = 1, .proxy_header_timeout = 20ms});
-  std::size_t most = 0;
+  std::size_t limit = 0;
   server.serve([&](TcpStream) -> Task<> {
-    most = std::max(most, server.connections());
+    limit = std::max(limit, server.connections());
     co_await sleep_for(1ms);
   });
   TaskScope clients(loop());
@@ -284,7 +284,7 @@ TEST_P(ProxiedStreams, count_as_connections_while_their_header_is_pending) {
   EXPECT_EQ(server.accepted(), 6U);
   // One connection is served; the task of another may be about to end after it has passed on its
   // stream.
-  EXPECT_LE(most, 2U);
+  EXPECT_LE(limit, 2U);
 }
 
 TEST_P(ProxiedStreams, do_not_keep_a_server_from_shutting_down) {
@@ -293,10 +293,10 @@ TEST_P(ProxiedStreams, do_not_keep_a_server_from_shutting_down) {
                                refused.push_back(error);
                              }});
   server.serve([](TcpStream) -> Task<> { co_return; });
-  run([](TcpServer& own) -> Task<> {
-    auto silent = co_await TcpStream::connect(own.endpoint());
-    while (own.connections() == 0) co_await sleep_for(1ms);
-    co_await own.shut_down(1ms);
+  run([](TcpServer& local) -> Task<> {
+    auto silent = co_await TcpStream::connect(local.endpoint());
+    while (local.connections() == 0) co_await sleep_for(1ms);
+    co_await local.shut_down(1ms);
     Buffer nothing;
     EXPECT_EQ(co_await silent->read(nothing), 0U);
   }(server));

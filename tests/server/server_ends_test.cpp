@@ -10,11 +10,11 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/proxy_protocol.h>
-#include <tambour/simulation.h>
-#include <tambour/tcp.h>
-#include <tambour/unix.h>
-#include <tambour/wait.h>
+#include <tambour/net/proxy_protocol.h>
+#include <tambour/net/tcp.h>
+#include <tambour/net/unix.h>
+#include <tambour/sim/simulation.h>
+#include <tambour/task/sleep.h>
 
 #include "support/process.h"
 #include "support/streams.h"
@@ -84,12 +84,13 @@ TAMBOUR_ON_EVERY_TRANSPORT(ServerEnds);
 
 TEST_P(ServerEnds, two_tasks_may_shut_down_a_server) {
   listen();
-  server->serve({.on_message = [](Connection& own, Buffer&) { own.close_after_write(); }});
+  server->serve(
+      {.on_message = [](Connection& connection, Buffer&) { connection.close_after_write(); }});
   connect(3, "x");
   EXPECT_TRUE(run_until([&] { return server->accepted() == 3; }));
   int returned = 0;
-  auto shut = [](TcpServer& own, int& count) -> Task<> {
-    co_await own.shut_down(20ms);
+  auto shut = [](TcpServer& local, int& count) -> Task<> {
+    co_await local.shut_down(20ms);
     ++count;
   };
   for (int i = 0; i < 2; ++i) spawn(loop(), shut(*server, returned));
@@ -120,7 +121,7 @@ TEST_P(ServerEndsOfSockets, a_server_that_can_no_longer_accept_reports_the_error
   server->serve({});
   // Another process that shares the open file description shuts it down, as can happen to inherited
   // listeners.
-  ASSERT_EQ(::shutdown(server->descriptor(), SHUT_RDWR), 0);
+  ASSERT_EQ(::shutdown(server->fd(), SHUT_RDWR), 0);
   Error error;
   try {
     run_for(50ms);
@@ -138,7 +139,7 @@ TEST_P(ServerEnds, a_server_may_be_destroyed_in_on_connection) {
                      [this, kept](Connection& connection) {
                        ++called;
                        server.reset();
-                       EXPECT_EQ(connection.descriptor(), -1);
+                       EXPECT_EQ(connection.fd(), -1);
                        connection.send("too late");
                        connection.close();
                      },
@@ -201,21 +202,22 @@ TEST_P(ServerEnds, a_server_may_be_destroyed_in_on_connection_of_a_later_connect
 TEST_P(ServerEnds, a_server_may_be_destroyed_in_any_callback_of_a_connection) {
   const std::string much(8'000'000, 'x');
   // Bytes that are left would be offered again after each pause for backpressure.
-  const auto answer = [&](Connection& own, Buffer& question) {
+  const auto answer = [&](Connection& own_object, Buffer& question) {
     question.clear();
-    own.send(much);
+    own_object.send(much);
   };
   std::vector<ConnectionCallbacks> ways(4);
-  ways[0] = {.on_message = [this](Connection& own, Buffer&) { destroy()(own); },
+  ways[0] = {.on_message = [this](Connection& own_entry, Buffer&) { destroy()(own_entry); },
              .on_close = never()};
   // While the server waits for it, this peer reads everything.
   ways[1] = {.on_message = answer, .on_write_complete = destroy(), .on_close = never()};
   ways[2] = {.on_message = answer,
-             .on_high_water = [this](Connection& own, std::size_t) { destroy()(own); },
+             .on_high_water = [this](Connection& own_connection,
+                                     std::size_t) { destroy()(own_connection); },
              .high_water_bytes = 1,
              .on_close = never()};
-  ways[3] = {.on_message = [](Connection& own, Buffer&) { own.close(); },
-             .on_close = [this](Connection& own, Error) { destroy()(own); }};
+  ways[3] = {.on_message = [](Connection& local, Buffer&) { local.close(); },
+             .on_close = [this](Connection& connection, Error) { destroy()(connection); }};
   for (ConnectionCallbacks& way : ways) {
     listen();
     server->serve(std::move(way));
@@ -235,7 +237,7 @@ TEST_P(ServerEndsOfSockets, a_server_behind_a_proxy_may_be_destroyed_in_on_conne
   EXPECT_TRUE(run_until([this] { return server->accepted() == 3; }));
   // All in one iteration, so that callbacks of the other connections are pending.
   for (TcpStream& stream : streams)
-    ASSERT_EQ(::send(stream.descriptor(), header.data(), header.size(), 0), ssize_t(header.size()));
+    ASSERT_EQ(::send(stream.fd(), header.data(), header.size(), 0), ssize_t(header.size()));
   EXPECT_TRUE(run_until([this] { return called > 0; }));
   run([](std::vector<TcpStream>& all) -> Task<> {
     Buffer nothing;
@@ -258,7 +260,7 @@ TEST_P(ServerEnds, on_refused_may_destroy_the_server_and_its_handlers) {
     EXPECT_EQ(held.use_count(), 2);
   });
   server->serve([held](TcpStream peer) -> Task<> {
-    const std::shared_ptr<int> own = held;
+    const std::shared_ptr<int> local = held;
     Buffer nothing;
     static_cast<void>(co_await peer.read(nothing));
     ADD_FAILURE() << "a handler of a destroyed server was resumed";
@@ -281,7 +283,8 @@ TEST_P(ServerEnds, a_server_moved_in_on_connection_keeps_serving) {
                        if (++called == 1) other = std::make_unique<TcpServer>(std::move(*server));
                        place = other.get();
                      },
-                 .on_message = [](Connection& own, Buffer& bytes) { own.send(std::move(bytes)); }});
+                 .on_message = [](Connection& connection,
+                                  Buffer& bytes) { connection.send(std::move(bytes)); }});
   const Endpoint at = server->endpoint();
   run(test::expect_echo_from(at));
   run(test::expect_echo_from(at));
@@ -317,7 +320,8 @@ TEST_P(ServerEnds, stop_in_on_connection_keeps_the_connection) {
                        ++called;
                        server->stop();
                      },
-                 .on_message = [](Connection& own, Buffer& bytes) { own.send(std::move(bytes)); }});
+                 .on_message = [](Connection& connection,
+                                  Buffer& bytes) { connection.send(std::move(bytes)); }});
   const Endpoint at = server->endpoint();
   run(test::expect_echo_from(at));
   run([](Endpoint to) -> Task<> { EXPECT_FALSE(co_await TcpStream::connect(to)); }(at));
@@ -347,12 +351,12 @@ TEST_P(ServerEnds, a_handler_may_post_a_task_that_destroys_the_server) {
 TEST_P(ServerEnds, a_server_destroyed_in_on_connection_releases_its_name) {
   const test::TemporaryFolder folder;
   const auto at = Endpoint::unix_name(folder.path() + "/socket").value();
-  auto own = std::make_unique<UnixServer>(test::listen<UnixServer>(loop(), at).value());
-  own->serve({.on_connection = [&](Connection&) {
-    own.reset();
+  auto unix_server = std::make_unique<UnixServer>(test::listen<UnixServer>(loop(), at).value());
+  unix_server->serve({.on_connection = [&](Connection&) {
+    unix_server.reset();
     // The path is free at once.
-    own = std::make_unique<UnixServer>(test::listen<UnixServer>(loop(), at).value());
-    own->serve(test::echo<UnixStream>);
+    unix_server = std::make_unique<UnixServer>(test::listen<UnixServer>(loop(), at).value());
+    unix_server->serve(test::echo<UnixStream>);
   }});
   spawn(loop(), say_and_read_to_the_end<UnixStream>(at, "", ended));
   EXPECT_TRUE(run_until_ended(1));
@@ -361,8 +365,8 @@ TEST_P(ServerEnds, a_server_destroyed_in_on_connection_releases_its_name) {
 
 TEST(SimulatedServerEnds, a_server_may_be_destroyed_in_on_connection) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
-    Simulation simulation(seed);
-    SimulatedHost& host = simulation.add_host("server");
+    sim::Simulation simulation(seed);
+    sim::Host& host = simulation.add_host("server");
     EventLoop loop(host.loop_options());
     EventLoop far(simulation.add_host("client").loop_options());
     const Endpoint at = Endpoint::parse(host.ip() + ":7000").value();

@@ -16,8 +16,8 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/tcp.h>
-#include <tambour/wait.h>
+#include <tambour/net/tcp.h>
+#include <tambour/task/sleep.h>
 
 #include "support/streams.h"
 #include "transports/every_transport.h"
@@ -76,11 +76,11 @@ TEST_P(ServerErrors, exceptions_of_handlers_are_reported_and_the_server_keeps_se
   listen();
   int served = 0;
   server->serve([&served](TcpStream peer) -> Task<> {
-    const int own = ++served;
-    if (own == 1) throw std::runtime_error("before the first suspension");
+    const int local = ++served;
+    if (local == 1) throw std::runtime_error("before the first suspension");
     Buffer buffer;
     static_cast<void>(co_await peer.read(buffer));
-    if (own == 2) throw std::runtime_error("after it");
+    if (local == 2) throw std::runtime_error("after it");
     static_cast<void>(co_await peer.write(buffer));
   });
   run(say_and_wait_for_end(server->endpoint()));
@@ -111,15 +111,16 @@ TEST_P(ServerErrors, exceptions_of_callbacks_are_reported_and_close_only_their_c
   cases.emplace_back(
       "on_high_water",
       ConnectionCallbacks{.on_message =
-                              [&](Connection& own, Buffer& bytes) {
+                              [&](Connection& local, Buffer& bytes) {
                                 bytes.clear();
-                                EXPECT_FALSE(own.send(much) && own.is_open());
+                                EXPECT_FALSE(local.send(much) && local.is_open());
                               },
                           .on_high_water = [&](Connection&, std::size_t) { fail("on_high_water"); },
                           .high_water_bytes = 1});
   cases.emplace_back(
-      "on_close", ConnectionCallbacks{.on_message = [](Connection& own, Buffer&) { own.close(); },
-                                      .on_close = [&](Connection&, Error) { fail("on_close"); }});
+      "on_close",
+      ConnectionCallbacks{.on_message = [](Connection& connection, Buffer&) { connection.close(); },
+                          .on_close = [&](Connection&, Error) { fail("on_close"); }});
   for (auto& [name, callbacks] : cases) {
     listen();
     bool closed = false;
@@ -151,7 +152,7 @@ TEST_P(ServerErrorsOfSockets, a_listener_that_fails_is_reported_with_its_endpoin
     }
   }});
   server->serve({});
-  ASSERT_EQ(::shutdown(server->descriptor(), SHUT_RDWR), 0);
+  ASSERT_EQ(::shutdown(server->fd(), SHUT_RDWR), 0);
   EXPECT_TRUE(run_until([&] { return called; }));
   EXPECT_TRUE(errors.empty());
 }
@@ -188,7 +189,7 @@ TEST_P(ServerErrors, on_error_may_destroy_the_server) {
 TEST_P(ServerErrorsOfSockets, on_error_of_a_listener_may_destroy_the_server) {
   listen_until_error();
   server->serve({});
-  ASSERT_EQ(::shutdown(server->descriptor(), SHUT_RDWR), 0);
+  ASSERT_EQ(::shutdown(server->fd(), SHUT_RDWR), 0);
   EXPECT_TRUE(run_until([this] { return server == nullptr; }));
   loop().run();
 }
@@ -272,7 +273,7 @@ TEST_P(ServerErrors, a_program_may_handle_the_exceptions_of_its_callbacks_itself
 TEST_P(ServerErrorsOfSockets, without_on_error_a_listener_that_fails_leaves_run) {
   listen({});
   server->serve({});
-  ASSERT_EQ(::shutdown(server->descriptor(), SHUT_RDWR), 0);
+  ASSERT_EQ(::shutdown(server->fd(), SHUT_RDWR), 0);
   EXPECT_THROW(static_cast<void>(run_until([] { return false; })), ListenerError);
   EXPECT_EQ(server->handler_exceptions(), 0U);
 }

@@ -1,5 +1,5 @@
 // Servers over a group of loops: every spread policy, on every backend.
-#include <tambour/server_group.h>
+#include <tambour/net/server_group.h>
 
 #include <sched.h>
 #include <sys/socket.h>
@@ -20,9 +20,9 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/task_scope.h>
-#include <tambour/timer.h>
-#include <tambour/wait.h>
+#include <tambour/loop/timer.h>
+#include <tambour/task/scope.h>
+#include <tambour/task/sleep.h>
 
 #include "support/on_every_backend.h"
 #include "support/process.h"
@@ -42,9 +42,9 @@ class ServerGroups : public test::OnEveryBackend {
   }
 
   template <class Server = TcpServerGroup>
-  static Server listen(LoopGroup& group, const ListenOptions& how,
+  static Server listen(LoopGroup& group, const ListenOptions& options,
                        const Endpoint& at = Endpoint::loopback_v4(0)) {
-    auto server = Server::listen(group, at, how);
+    auto server = Server::listen(group, at, options);
     if (!server) throw std::system_error(server.error());
     return std::move(*server);
   }
@@ -82,10 +82,10 @@ TEST_P(ServerGroups, every_spread_serves_and_shuts_down) {
     TcpServerGroup server = listen(group, {.placement = placement});
     server.serve(index_in(group));
     std::set<int> answered;
-    run([](TcpServerGroup& own, std::set<int>& indices) -> Task<> {
-      for (int i = 0; i < 30; ++i) indices.insert(co_await ask(own.endpoint()));
-      co_await own.shut_down(10s);
-      EXPECT_EQ(own.connections(), 0U);
+    run([](TcpServerGroup& local, std::set<int>& indices) -> Task<> {
+      for (int i = 0; i < 30; ++i) indices.insert(co_await ask(local.endpoint()));
+      co_await local.shut_down(10s);
+      EXPECT_EQ(local.connections(), 0U);
     }(server, answered));
     EXPECT_EQ(server.accepted(), 30U);
     EXPECT_FALSE(answered.contains(-1));
@@ -195,9 +195,9 @@ TEST_P(ServerGroups, all_loops_share_move_only_callbacks) {
   LoopGroup group(of(2));
   TcpServerGroup server = listen(group, {.placement = Placement::round_robin});
   std::atomic<int> total = 0;
-  server.serve({.on_message = [&total, each = std::make_unique<const int>(1)](
+  server.serve({.on_message = [&total, kind = std::make_unique<const int>(1)](
                                   Connection& connection, Buffer& bytes) {
-    total += *each;
+    total += *kind;
     connection.send(std::move(bytes));
   }});
   for (int i = 0; i < 6; ++i) run(test::expect_echo_from(server.endpoint()));
@@ -209,11 +209,11 @@ TEST_P(ServerGroups, connections_max_holds_for_all_loops) {
   TcpServerGroup server =
       listen(group, {.placement = Placement::round_robin, .connections_max = 3});
   std::atomic<std::size_t> now = 0;
-  std::atomic<std::size_t> most = 0;
+  std::atomic<std::size_t> limit = 0;
   server.serve([&](TcpStream peer) -> Task<> {
     const std::size_t mine = ++now;
-    std::size_t before = most;
-    while (before < mine && !most.compare_exchange_weak(before, mine)) {
+    std::size_t before = limit;
+    while (before < mine && !limit.compare_exchange_weak(before, mine)) {
     }
     std::array<std::byte, 1> byte;
     static_cast<void>(co_await peer.read(byte));
@@ -227,21 +227,21 @@ TEST_P(ServerGroups, connections_max_holds_for_all_loops) {
     }
   }(server.endpoint()));
   EXPECT_TRUE(eventually([&] { return server.accepted() == 24 && server.connections() == 0; }));
-  EXPECT_EQ(most, 3U);
+  EXPECT_EQ(limit, 3U);
 }
 
 TEST_P(ServerGroups, connections_max_is_distributed_completely) {
   LoopGroup group(of(2));
   TcpServerGroup server = listen(group, {.placement = Placement::kernel, .connections_max = 3});
   server.serve(ConnectionCallbacks{});
-  run([](TcpServerGroup& own) -> Task<> {
+  run([](TcpServerGroup& local) -> Task<> {
     std::vector<TcpStream> all;
     // The kernel chooses the listener by port, so with this many connections each loop is offered
     // its share.
-    co_await test::connect_all(own.endpoint(), 60, all);
-    while (own.connections() < 3) static_cast<void>(co_await sleep_for(1ms));
+    co_await test::connect_all(local.endpoint(), 60, all);
+    while (local.connections() < 3) static_cast<void>(co_await sleep_for(1ms));
     static_cast<void>(co_await sleep_for(20ms));
-    EXPECT_EQ(own.connections(), 3U);
+    EXPECT_EQ(local.connections(), 3U);
   }(server));
 }
 
@@ -253,7 +253,7 @@ TEST_P(ServerGroups, may_be_stopped_after_their_group_has_ended) {
   group.join();
   server.stop();
   group.post_to_all([](EventLoop&) { FAIL() << "there is no loop any more"; });
-  run([](TcpServerGroup& own) -> Task<> { co_await own.shut_down(1h); }(server));
+  run([](TcpServerGroup& local) -> Task<> { co_await local.shut_down(1h); }(server));
   EXPECT_EQ(server.connections(), 0U);
 }
 
@@ -264,12 +264,12 @@ TEST_P(ServerGroups, two_tasks_may_shut_down_a_group_server) {
     std::array<std::byte, 1> byte;
     static_cast<void>(co_await peer.read(byte));
   });
-  run([](TcpServerGroup& own) -> Task<> {
+  run([](TcpServerGroup& local) -> Task<> {
     std::vector<TcpStream> all;
-    co_await test::connect_all(own.endpoint(), 4, all);
-    while (own.connections() < 4) static_cast<void>(co_await sleep_for(1ms));
-    co_await when_all(own.shut_down(10ms), own.shut_down(20ms));
-    EXPECT_EQ(own.connections(), 0U);
+    co_await test::connect_all(local.endpoint(), 4, all);
+    while (local.connections() < 4) static_cast<void>(co_await sleep_for(1ms));
+    co_await when_all(local.shut_down(10ms), local.shut_down(20ms));
+    EXPECT_EQ(local.connections(), 0U);
   }(server));
 }
 
@@ -282,12 +282,12 @@ TEST_P(ServerGroups, shut_down_stops_the_remaining_handlers) {
     const auto got = co_await peer.read(byte);
     if (!got && got.error() == system_error(ECANCELED)) ++asked;
   });
-  run([](TcpServerGroup& own) -> Task<> {
+  run([](TcpServerGroup& local) -> Task<> {
     std::vector<TcpStream> all;
-    co_await test::connect_all(own.endpoint(), 6, all);
-    while (own.connections() < 6) static_cast<void>(co_await sleep_for(1ms));
-    co_await own.shut_down(10ms);
-    EXPECT_EQ(own.connections(), 0U);
+    co_await test::connect_all(local.endpoint(), 6, all);
+    while (local.connections() < 6) static_cast<void>(co_await sleep_for(1ms));
+    co_await local.shut_down(10ms);
+    EXPECT_EQ(local.connections(), 0U);
   }(server));
   EXPECT_EQ(asked, 6);
 }
@@ -299,26 +299,26 @@ TEST_P(ServerGroups, shut_down_waits_without_polling_until_the_last_has_ended) {
   server.serve([](TcpStream peer) -> Task<> {
     EventLoop& its_loop = peer.loop();
     // The stop request does not reach this scope.
-    TaskScope own(its_loop);
-    own.spawn([](TcpStream quiet) -> Task<> {
+    TaskScope scope(its_loop);
+    scope.spawn([](TcpStream quiet) -> Task<> {
       std::array<std::byte, 1> byte;
       static_cast<void>(co_await quiet.read(byte));
     }(std::move(peer)));
-    co_await own.join();
+    co_await scope.join();
   });
   std::uint64_t iterations = 0;
-  run([](TcpServerGroup& own, std::uint64_t& all_iterations) -> Task<> {
+  run([](TcpServerGroup& local, std::uint64_t& all_iterations) -> Task<> {
     EventLoop& its_loop = *(co_await this_task).loop;
     std::vector<TcpStream> all;
-    co_await test::connect_all(own.endpoint(), 1, all);
-    while (own.connections() < 1) static_cast<void>(co_await sleep_for(1ms));
+    co_await test::connect_all(local.endpoint(), 1, all);
+    while (local.connections() < 1) static_cast<void>(co_await sleep_for(1ms));
     const std::uint64_t before = its_loop.stats().iterations;
     Timer leave(its_loop, [&all] { all.clear(); });
     leave.start(100ms);
     // The timeout requests a stop of shut_down(), which still returns only when all handlers have
     // ended.
-    static_cast<void>(co_await timeout(10ms, own.shut_down(10s)));
-    EXPECT_EQ(own.connections(), 0U);
+    static_cast<void>(co_await timeout(10ms, local.shut_down(10s)));
+    EXPECT_EQ(local.connections(), 0U);
     all_iterations = its_loop.stats().iterations - before;
   }(server, iterations));
   // If the loop busy-polls, the number of iterations is meaningless.
@@ -358,12 +358,12 @@ TEST_P(ServerGroups, may_be_stopped_by_callbacks_and_destroyed_by_tasks_they_pos
   for (const bool with_tasks : {false, true}) {
     LoopGroup group(of(3));
     auto server = std::make_unique<TcpServerGroup>(listen(group, {.placement = Placement::kernel}));
-    const auto callback = [&asked = loop(), &server, own = server.get()] {
-      own->stop();
-      own->keep_path();
-      EXPECT_GE(own->accepted(), 1U);
-      EXPECT_GE(own->connections(), 1U);
-      static_cast<void>(own->copy_listeners());
+    const auto callback = [&asked = loop(), &server, local = server.get()] {
+      local->stop();
+      local->keep_path();
+      EXPECT_GE(local->accepted(), 1U);
+      EXPECT_GE(local->connections(), 1U);
+      static_cast<void>(local->copy_listeners());
       asked.post([&server] { server.reset(); });
     };
     if (with_tasks) {
@@ -442,14 +442,14 @@ TEST_P(ServerGroups, shutdown_tokens_notify_each_loop_on_its_thread) {
       const auto got = co_await peer.read(buffer);
       EXPECT_EQ(got.error(), system_error(ECANCELED));
     });
-    run([](TcpServerGroup& own, EventLoop& first) -> Task<> {
+    run([](TcpServerGroup& local, EventLoop& first) -> Task<> {
       std::vector<TcpStream> all;
-      co_await test::connect_all(own.endpoint(), 6, all);
-      while (own.connections() < 6) static_cast<void>(co_await sleep_for(1ms));
-      EXPECT_FALSE(own.shutdown_token(first).stop_requested());
+      co_await test::connect_all(local.endpoint(), 6, all);
+      while (local.connections() < 6) static_cast<void>(co_await sleep_for(1ms));
+      EXPECT_FALSE(local.shutdown_token(first).stop_requested());
       // Without the notice, it would wait for an hour.
-      co_await own.shut_down(1h);
-      EXPECT_TRUE(own.shutdown_token(first).stop_requested());
+      co_await local.shut_down(1h);
+      EXPECT_TRUE(local.shutdown_token(first).stop_requested());
     }(server, group[0]));
     EXPECT_EQ(notified, 6);
   }

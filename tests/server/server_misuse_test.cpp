@@ -71,8 +71,9 @@ TEST_F(ServerMisuse, accepting_from_a_server_that_serves) {
         EventLoop loop;
         TcpServer server = listen(loop);
         server.serve(test::echo<TcpStream>);
-        spawn(loop,
-              [](TcpServer& own) -> Task<> { static_cast<void>(co_await own.accept()); }(server));
+        spawn(loop, [](TcpServer& local) -> Task<> {
+          static_cast<void>(co_await local.accept());
+        }(server));
       },
       "tambour: TcpServer::accept\\(\\) was called after serve\\(\\) on the server listening at "
       "127");
@@ -126,7 +127,7 @@ TEST_F(ServerMisuse, const_functions_of_a_moved_from_server) {
   };
   // NOLINTBEGIN(bugprone-use-after-move): this is what is tested.
   EXPECT_DEATH(static_cast<void>(server.endpoint()), message("endpoint"));
-  EXPECT_DEATH(static_cast<void>(server.descriptor()), message("descriptor"));
+  EXPECT_DEATH(static_cast<void>(server.fd()), message("descriptor"));
   EXPECT_DEATH(static_cast<void>(server.connections()), message("connections"));
   EXPECT_DEATH(static_cast<void>(server.accepted()), message("accepted"));
   // NOLINTEND(bugprone-use-after-move)
@@ -282,15 +283,15 @@ TEST_F(ServerMisuse, a_handler_may_spawn_the_shutdown) {
   EventLoop loop;
   TcpServer server = listen(loop);
   server.serve([&](TcpStream) -> Task<> {
-    spawn(loop, [](TcpServer& own, EventLoop& its_loop) -> Task<> {
-      co_await own.shut_down(0s);
+    spawn(loop, [](TcpServer& local, EventLoop& its_loop) -> Task<> {
+      co_await local.shut_down(0s);
       its_loop.stop();
     }(server, loop));
     co_return;
   });
   connect_and_run(loop, server.endpoint());
   EXPECT_EQ(server.connections(), 0U);
-  EXPECT_EQ(server.descriptor(), -1);
+  EXPECT_EQ(server.fd(), -1);
 }
 
 }  // namespace

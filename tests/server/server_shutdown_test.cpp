@@ -11,10 +11,10 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/codec.h>
-#include <tambour/tcp.h>
-#include <tambour/wait.h>
-#include <tambour/when.h>
+#include <tambour/net/codec.h>
+#include <tambour/net/tcp.h>
+#include <tambour/task/combinators.h>
+#include <tambour/task/sleep.h>
 
 #include "support/streams.h"
 #include "transports/every_transport.h"
@@ -86,13 +86,13 @@ TEST_P(ServerShutdown, handlers_finish_the_current_request) {
   });
   std::vector<TcpStream> streams = connect(2);
   ASSERT_TRUE(run_until([&] { return waiting == 2; }));
-  run([](TcpStream& busy, TcpStream& idle, TcpServer& own, int& count) -> Task<> {
+  run([](TcpStream& busy, TcpStream& idle, TcpServer& local, int& count) -> Task<> {
     EXPECT_TRUE(co_await busy.write("question\n"));
     while (count != 1) static_cast<void>(co_await sleep_for(1ms));
-    EXPECT_FALSE(own.shutdown_token().stop_requested());
+    EXPECT_FALSE(local.shutdown_token().stop_requested());
     // Without the notice, it would wait for an hour.
-    co_await own.shut_down(1h);
-    EXPECT_TRUE(own.shutdown_token().stop_requested());
+    co_await local.shut_down(1h);
+    EXPECT_TRUE(local.shutdown_token().stop_requested());
     Buffer answer;
     const auto line = co_await read_line(busy, answer);
     EXPECT_TRUE(line && *line == "question");
@@ -105,7 +105,7 @@ TEST_P(ServerShutdown, connections_may_be_closed_after_their_answers) {
   server->serve({});
   std::vector<TcpStream> streams = connect_to_callbacks(3);
   const std::stop_callback notice(server->shutdown_token(), [&] {
-    EXPECT_EQ(server->descriptor(), -1);
+    EXPECT_EQ(server->fd(), -1);
     server->for_each_connection([](Connection& connection) {
       connection.send("bye");
       connection.close_after_write();
@@ -113,14 +113,14 @@ TEST_P(ServerShutdown, connections_may_be_closed_after_their_answers) {
   });
   TaskScope clients(loop());
   for (TcpStream& stream : streams)
-    clients.spawn([](TcpStream& own) -> Task<> {
+    clients.spawn([](TcpStream& own_stream) -> Task<> {
       Buffer received;
-      while ((co_await own.read(received)).value_or(0) != 0) {
+      while ((co_await own_stream.read(received)).value_or(0) != 0) {
       }
       EXPECT_EQ(received, "bye");
-      own.close();
+      own_stream.close();
     }(stream));
-  run([](TcpServer& own) -> Task<> { co_await own.shut_down(1h); }(*server));
+  run([](TcpServer& local) -> Task<> { co_await local.shut_down(1h); }(*server));
   EXPECT_TRUE(run_until([&] { return clients.empty(); }));
 }
 
@@ -140,16 +140,16 @@ TEST_P(ServerShutdown, a_peer_that_keeps_its_socket_open_does_not_hold_the_serve
                                   [&] { server->for_each_connection(say_goodbye); });
   TaskScope clients(loop());
   for (TcpStream& stream : streams)
-    clients.spawn([](TcpStream& own) -> Task<> {
+    clients.spawn([](TcpStream& own_stream) -> Task<> {
       Buffer received;
       while (received.size() < 3) {
-        const auto got = co_await own.read(received);
+        const auto got = co_await own_stream.read(received);
         if (got.value_or(0) == 0) break;
       }
       EXPECT_EQ(received, "bye");
     }(stream));
   const TimePoint begin = loop().now();
-  run([](TcpServer& own) -> Task<> { co_await own.shut_down(1h); }(*server));
+  run([](TcpServer& local) -> Task<> { co_await local.shut_down(1h); }(*server));
   EXPECT_GE(loop().now() - begin, 900ms);
   EXPECT_TRUE(clients.empty());
 }
@@ -159,7 +159,7 @@ TEST_P(ServerShutdown, stop_is_no_shutdown_and_the_token_outlives_the_server) {
   server->serve(test::echo<TcpStream>);
   server->stop();
   EXPECT_FALSE(token.stop_requested());
-  run([](TcpServer& own) -> Task<> { co_await own.shut_down(0s); }(*server));
+  run([](TcpServer& local) -> Task<> { co_await local.shut_down(0s); }(*server));
   server.reset();
   EXPECT_TRUE(token.stop_requested());
 }

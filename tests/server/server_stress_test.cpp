@@ -17,8 +17,8 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/tcp.h>
-#include <tambour/timer.h>
+#include <tambour/loop/timer.h>
+#include <tambour/net/tcp.h>
 
 #include "support/on_every_backend.h"
 #include "support/process.h"
@@ -100,7 +100,7 @@ TAMBOUR_ON_EVERY_BACKEND(ServerStress);
 
 TEST_P(ServerStress, killed_peers_leak_nothing) {
   const std::size_t crowd = test::scaled(9000);
-  const std::size_t each = test::scaled(1000);
+  const std::size_t value = test::scaled(1000);
   auto server = serve();
   std::size_t memory = 0;
   const std::size_t descriptors = test::open_descriptors();
@@ -112,11 +112,11 @@ TEST_P(ServerStress, killed_peers_leak_nothing) {
       for (int i = 0; i < 2; ++i) {
         const std::size_t closed_before = closed_;
         {
-          const Peers victims(server.endpoint(), each);
-          ASSERT_TRUE(run_until_open(crowd + each));
+          const Peers victims(server.endpoint(), value);
+          ASSERT_TRUE(run_until_open(crowd + value));
         }
         ASSERT_TRUE(run_until_open(crowd));
-        EXPECT_EQ(closed_, closed_before + each);
+        EXPECT_EQ(closed_, closed_before + value);
       }
     }
     ASSERT_TRUE(run_until_open(0));
@@ -127,7 +127,7 @@ TEST_P(ServerStress, killed_peers_leak_nothing) {
     EXPECT_LE(now, round > 0 ? memory + 4096 : SIZE_MAX);
     memory = now;
   }
-  EXPECT_EQ(server.accepted(), 3 * (crowd + 2 * each));
+  EXPECT_EQ(server.accepted(), 3 * (crowd + 2 * value));
   EXPECT_EQ(closed_, server.accepted());
   EXPECT_GT(bytes_received_,
             server.accepted() / 2);  // Some are killed between connecting and sending.

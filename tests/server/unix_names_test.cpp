@@ -20,12 +20,12 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/event_loop.h>
-#include <tambour/loop_group.h>
-#include <tambour/server_group.h>
-#include <tambour/simulation.h>
-#include <tambour/tcp.h>
-#include <tambour/unix.h>
+#include <tambour/loop/event_loop.h>
+#include <tambour/net/server_group.h>
+#include <tambour/net/tcp.h>
+#include <tambour/net/unix.h>
+#include <tambour/sim/simulation.h>
+#include <tambour/threads/loop_group.h>
 
 #include "support/process.h"
 #include "support/temporary_folder.h"
@@ -140,9 +140,9 @@ TEST_F(UnixNames, a_relative_path_stays_in_its_directory) {
   ASSERT_EQ(::mkdir(path("there").c_str(), 0700), 0);
   write_file(path("there/socket"), "data");
   const int status = test::in_child([&] {
-    EventLoop own;
+    EventLoop loop;
     if (::chdir(path("here").c_str()) != 0) return 1;
-    auto server = UnixServer::listen(own, at_path("socket"));
+    auto server = UnixServer::listen(loop, at_path("socket"));
     if (!server || ::chdir(path("there").c_str()) != 0) return 2;
     server->stop();
     return 0;
@@ -166,10 +166,10 @@ TEST_F(UnixNames, of_two_servers_that_start_at_once_one_succeeds) {
   std::atomic<int> listening{0};
   std::barrier line(3);
   const auto start = [&] {
-    EventLoop own;
+    EventLoop loop;
     for (int round = 0; round < rounds; ++round) {
       line.arrive_and_wait();
-      auto server = UnixServer::listen(own, at());
+      auto server = UnixServer::listen(loop, at());
       if (server) {
         ++listening;
       } else {
@@ -278,11 +278,11 @@ TEST_F(UnixNames, a_child_that_destroys_its_copy_of_the_server_does_not_remove_t
 
 TEST_F(UnixNames, the_mode_is_as_requested_with_any_umask) {
   const int status = test::in_child([&] {
-    EventLoop own;
+    EventLoop loop;
     for (const mode_t mask : {0000, 0022, 0777}) {
       ::umask(mask);
       for (const mode_t asked : {0600, 0660, 0666, 0777}) {
-        auto server = UnixServer::listen(own, at(), {.unix_mode = asked});
+        auto server = UnixServer::listen(loop, at(), {.unix_mode = asked});
         if (!server || mode() != asked) return 1;
       }
     }
@@ -310,10 +310,11 @@ TEST_F(UnixNames, the_socket_file_never_has_more_permissions_than_requested) {
         if (::lstat(path().c_str(), &found) == 0 && (found.st_mode & 0077) != 0) was_open = true;
       }
     });
-    EventLoop own;
+    EventLoop loop;
     bool all_listened = true;
     for (int i = 0; i < 300; ++i)
-      all_listened = UnixServer::listen(own, at(), {.unix_mode = 0600}).has_value() && all_listened;
+      all_listened =
+          UnixServer::listen(loop, at(), {.unix_mode = 0600}).has_value() && all_listened;
     done = true;
     observer.join();
     return was_open || !all_listened ? 1 : 0;
@@ -349,8 +350,8 @@ TEST_F(UnixNames, a_group_server_removes_only_its_own_name) {
 }
 
 TEST(SimulatedUnixNames, stop_keeps_the_name_of_a_newer_server) {
-  Simulation simulation(1);
-  SimulatedHost& host = simulation.add_host("one");
+  sim::Simulation simulation(1);
+  sim::Host& host = simulation.add_host("one");
   EventLoop loop(host.loop_options());
   const Endpoint at = at_path("/socket");
   auto older = UnixServer::listen(loop, at);

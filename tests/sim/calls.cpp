@@ -24,9 +24,9 @@ sockaddr_un unix_address(std::string_view name, socklen_t& size) {
 
 }  // namespace
 
-void Recorder::result(std::string_view what, ssize_t outcome) {
+void Recorder::result(std::string_view text, ssize_t outcome) {
   const int error = errno;
-  say(std::string(what) + " = " +
+  say(std::string(text) + " = " +
       (outcome < 0 ? std::string(::strerrorname_np(error)) : std::to_string(outcome)));
 }
 
@@ -139,7 +139,7 @@ void Recorder::bind_where(int fd, int target) {
   result("bind", calls_.bind(fd, to.get(), to.size));
 }
 
-void Recorder::shutdown(int fd, int how) { result("shutdown", calls_.shutdown(fd, how)); }
+void Recorder::shutdown(int fd, int mode) { result("shutdown", calls_.shutdown(fd, mode)); }
 
 void Recorder::read(int fd, std::size_t size) {
   std::string bytes(size, '\0');

@@ -30,7 +30,7 @@ class Calls {
   virtual int listen(int fd, int backlog) = 0;
   virtual int accept(int fd, sockaddr* address, socklen_t* size) = 0;
   virtual int connect(int fd, const sockaddr* address, socklen_t size) = 0;
-  virtual int shutdown(int fd, int how) = 0;
+  virtual int shutdown(int fd, int mode) = 0;
   virtual ssize_t read(int fd, void* into, std::size_t size) = 0;
   virtual ssize_t write(int fd, const void* from, std::size_t size) = 0;
   virtual ssize_t recvfrom(int fd, void* into, std::size_t size, int flags, sockaddr* address,
@@ -81,7 +81,7 @@ class Recorder {
   void bad_addresses(int fd, int family);
   void bind_unix(int fd, std::string_view name);
   void bind_where(int fd, int target);
-  void shutdown(int fd, int how);
+  void shutdown(int fd, int mode);
   void read(int fd, std::size_t size);
   void write(int fd, std::string_view bytes);
   void recv(int fd, std::size_t size, int flags = 0);
@@ -108,7 +108,7 @@ class Recorder {
     [[nodiscard]] sockaddr* get() noexcept { return reinterpret_cast<sockaddr*>(&address); }
   };
   Where where(int fd);
-  void result(std::string_view what, ssize_t outcome);
+  void result(std::string_view text, ssize_t outcome);
 
   Calls& calls_;
   std::string text_;

@@ -51,8 +51,8 @@ class SimulatedSystemCalls : public testing::Test {
     return fd;
   }
 
-  Simulation simulation;
-  SimulatedHost& host = simulation.add_host("host");
+  sim::Simulation simulation;
+  sim::Host& host = simulation.add_host("host");
 };
 
 TEST_F(SimulatedSystemCalls, vectors_are_gathered_and_scattered) {
@@ -260,12 +260,12 @@ TEST_F(SimulatedSystemCalls, options_are_stored_rejected_or_ignored) {
   EXPECT_EQ(host.send(local, much.data(), much.size(), 0), 5000);
   const int datagrams = host.socket(AF_INET, SOCK_DGRAM, 0);
   EXPECT_EQ(host.setsockopt(datagrams, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes), 0);
-  for (const auto& [of, option, expected] :
+  for (const auto& [subject, option, expected] :
        {std::tuple(local, SO_SNDBUF, 5000), std::tuple(datagrams, SO_RCVBUF, 5000),
         std::tuple(fd, SO_RCVBUF, 256 * 1024), std::tuple(fd, SO_SNDBUF, 256 * 1024)}) {
     int value = 0;
     socklen_t size = sizeof value;
-    EXPECT_EQ(host.getsockopt(of, SOL_SOCKET, option, &value, &size), 0);
+    EXPECT_EQ(host.getsockopt(subject, SOL_SOCKET, option, &value, &size), 0);
     EXPECT_EQ(value, expected);
   }
   int value = 0;

@@ -28,20 +28,19 @@ class ConnectionTimeouts : public testing::Test {
     return Connection::start(std::move(pair.first),
                              std::make_shared<const ConnectionCallbacks>(std::move(callbacks)));
   }
-  void pass(Duration time) { EXPECT_EQ(simulation.run_for(time), SimulationEnd::timeout); }
+  void pass(Duration time) { EXPECT_EQ(simulation.run_for(time), sim::End::timeout); }
   [[nodiscard]] bool is_open() const { return !end.has_value(); }
   void peer_sends(std::string_view text) {
-    EXPECT_EQ(host.send(peer.descriptor(), text.data(), text.size(), 0), ssize_t(text.size()));
+    EXPECT_EQ(host.send(peer.fd(), text.data(), text.size(), 0), ssize_t(text.size()));
   }
-  std::size_t peer_reads(std::size_t most) {
-    std::string place(most, '\0');
-    const ssize_t got = host.recv(peer.descriptor(), place.data(), place.size(), MSG_DONTWAIT);
+  std::size_t peer_reads(std::size_t limit) {
+    std::string place(limit, '\0');
+    const ssize_t got = host.recv(peer.fd(), place.data(), place.size(), MSG_DONTWAIT);
     return got < 0 ? 0 : std::size_t(got);
   }
   /// Makes the kernel's send buffer hold as much as a large TCP window.
   void set_send_buffer(const Connection& connection, int bytes) {
-    EXPECT_EQ(host.setsockopt(connection.descriptor(), SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes),
-              0);
+    EXPECT_EQ(host.setsockopt(connection.fd(), SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes), 0);
   }
   /// Reads too little for the kernel to accept more. Expects that the connection stays open while
   /// the peer reads, and is closed after at most twice the limit when the peer stops.
@@ -64,8 +63,8 @@ class ConnectionTimeouts : public testing::Test {
     EXPECT_EQ(end, std::optional(system_error(ETIMEDOUT)));
   }
 
-  Simulation simulation;
-  SimulatedHost& host = simulation.add_host("server");
+  sim::Simulation simulation;
+  sim::Host& host = simulation.add_host("server");
   EventLoop loop{{.simulated_host = &host}};
   UnixStream peer;
   std::optional<Error> end;

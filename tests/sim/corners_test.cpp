@@ -113,10 +113,10 @@ void shut_pair(Recorder& io) { shut(io, io.socketpair(SOCK_STREAM)); }
 void shut_tcp(Recorder& io) { shut(io, io.tcp()); }
 
 void shut_unix_datagrams(Recorder& io) {
-  for (const int how : {SHUT_RD, SHUT_WR, SHUT_RDWR}) {
+  for (const int mode : {SHUT_RD, SHUT_WR, SHUT_RDWR}) {
     const auto ends = io.socketpair(SOCK_DGRAM);
     io.send(ends.other, "before");
-    io.shutdown(ends.one, how);
+    io.shutdown(ends.one, mode);
     io.ready(ends.one);
     io.ready(ends.other);
     io.recv(ends.one, 10);
@@ -127,13 +127,13 @@ void shut_unix_datagrams(Recorder& io) {
 }
 
 void shut_udp(Recorder& io) {
-  for (const int how : {SHUT_RD, SHUT_WR, SHUT_RDWR}) {
+  for (const int mode : {SHUT_RD, SHUT_WR, SHUT_RDWR}) {
     const int one = io.bound(AF_INET, SOCK_DGRAM);
     const int other = io.bound(AF_INET, SOCK_DGRAM);
     io.shutdown(one, 3);
     io.connect(one, other);
     io.send_to(other, "before", one);
-    io.shutdown(one, how);
+    io.shutdown(one, mode);
     io.ready(one);
     io.recv(one, 10);
     io.send(one, "x");

@@ -16,8 +16,8 @@ using namespace std::chrono_literals;
 
 class SimulatedFaults : public testing::Test {
  protected:
-  Simulation simulation{3};
-  SimulatedHost& host = simulation.add_host("host");
+  sim::Simulation simulation{3};
+  sim::Host& host = simulation.add_host("host");
 };
 
 TEST_F(SimulatedFaults, the_descriptor_limit_is_enforced) {
@@ -53,7 +53,7 @@ TEST_F(SimulatedFaults, accept_without_a_descriptor_keeps_the_connection) {
 TEST_F(SimulatedFaults, the_nth_call_fails_and_does_nothing) {
   int fds[2];
   ASSERT_EQ(host.socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
-  host.fail_next(SystemCall::send, ENOBUFS, 2, 1);
+  host.fail_next(sim::SystemCall::send, ENOBUFS, 2, 1);
   std::vector<int> errors;
   for (int i = 0; i < 4; ++i) errors.push_back(host.send(fds[0], "x", 1, 0) < 0 ? errno : 0);
   EXPECT_EQ(errors, (std::vector<int>{0, ENOBUFS, ENOBUFS, 0}));
@@ -110,9 +110,9 @@ TEST_F(SimulatedFaults, starting_a_watcher_may_fail_with_enomem) {
   simulation.options().no_memory = 1;
   const int fd = [&] {
     simulation.options().no_memory = 0;
-    const int made = host.eventfd(1, 0);
+    const int count = host.eventfd(1, 0);
     simulation.options().no_memory = 1;
-    return made;
+    return count;
   }();
   Events seen = Events::none;
   FdWatcher watcher(loop, fd, Events::read, [&](Events events) { seen |= events; });
@@ -140,12 +140,12 @@ TEST_F(SimulatedFaults, an_edge_is_reported_again_after_eagain) {
       },
       Trigger::edge);
   ASSERT_TRUE(watcher.start());
-  EXPECT_EQ(simulation.run(), SimulationEnd::finished);
+  EXPECT_EQ(simulation.run(), sim::End::finished);
   EXPECT_EQ(got, "hello");
 }
 
 TEST_F(SimulatedFaults, a_spurious_event_does_not_complete_a_connect) {
-  SimulatedHost& other = simulation.add_host("other");
+  sim::Host& other = simulation.add_host("other");
   EventLoop loop(host.loop_options());
   simulation.options().spurious_event = 1;
   sockaddr_in address = other.endpoint(80);
@@ -158,7 +158,7 @@ TEST_F(SimulatedFaults, a_spurious_event_does_not_complete_a_connect) {
         stream = std::unexpected(stream->peer_endpoint() ? Error() : system_error(EINVAL));
       result = stream.error();
     }(to, error));
-    EXPECT_EQ(simulation.run(), SimulationEnd::finished);
+    EXPECT_EQ(simulation.run(), sim::End::finished);
     return error;
   };
   simulation.partition(host, other);

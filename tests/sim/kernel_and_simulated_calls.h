@@ -38,7 +38,7 @@ class KernelCalls final : public Calls {
   int connect(int fd, const sockaddr* address, socklen_t size) override {
     return ::connect(fd, address, size);
   }
-  int shutdown(int fd, int how) override { return ::shutdown(fd, how); }
+  int shutdown(int fd, int mode) override { return ::shutdown(fd, mode); }
   ssize_t read(int fd, void* into, std::size_t size) override { return ::read(fd, into, size); }
   ssize_t write(int fd, const void* from, std::size_t size) override {
     return ::write(fd, from, size);
@@ -89,7 +89,7 @@ class SimulatedCalls final : public Calls {
   int connect(int fd, const sockaddr* address, socklen_t size) override {
     return host_.connect(fd, address, size);
   }
-  int shutdown(int fd, int how) override { return host_.shutdown(fd, how); }
+  int shutdown(int fd, int mode) override { return host_.shutdown(fd, mode); }
   ssize_t read(int fd, void* into, std::size_t size) override { return host_.read(fd, into, size); }
   ssize_t write(int fd, const void* from, std::size_t size) override {
     return host_.write(fd, from, size);
@@ -117,8 +117,8 @@ class SimulatedCalls final : public Calls {
   EventLoop& loop() override { return loop_; }
 
  private:
-  Simulation simulation_;
-  SimulatedHost& host_ = simulation_.add_host("host");
+  sim::Simulation simulation_;
+  sim::Host& host_ = simulation_.add_host("host");
   EventLoop loop_{host_.loop_options()};
 };
 

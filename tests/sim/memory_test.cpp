@@ -30,16 +30,16 @@ namespace {
 
 TEST(SimulatedMemory, a_loop_that_fails_to_open_leaks_nothing) {
   std::size_t failures = 0;
-  for (bool made = false; !made; ++failures) {
-    Simulation simulation;
+  for (bool count = false; !count; ++failures) {
+    sim::Simulation simulation;
     // Too long for the small-string optimization.
-    SimulatedHost& host = simulation.add_host("a host that has a rather long name");
+    sim::Host& host = simulation.add_host("a host that has a rather long name");
     const LoopOptions options = host.loop_options();
     allocations_left = failures;
     const auto opened = EventLoop::open(options);
     allocations_left.reset();
-    made = opened.has_value();
-    if (!made) {
+    count = opened.has_value();
+    if (!count) {
       EXPECT_EQ(opened.error(), system_error(ENOMEM));
     }
     // Would access anything left over.

@@ -26,7 +26,7 @@ class SimulatedNetwork : public testing::Test {
     simulation.options().delay_max = 20ms;
   }
 
-  int listen_at(SimulatedHost& host, std::uint16_t port) {
+  int listen_at(sim::Host& host, std::uint16_t port) {
     const int fd = host.socket(AF_INET, SOCK_STREAM, 0);
     const sockaddr_in address = host.endpoint(port);
     EXPECT_EQ(host.bind(fd, generic(address), sizeof address), 0);
@@ -34,7 +34,7 @@ class SimulatedNetwork : public testing::Test {
     return fd;
   }
 
-  int connect_to(SimulatedHost& from, const sockaddr_in& address) {
+  int connect_to(sim::Host& from, const sockaddr_in& address) {
     const int fd = from.socket(AF_INET, SOCK_STREAM, 0);
     EXPECT_EQ(from.connect(fd, generic(address), sizeof address), -1);
     EXPECT_EQ(errno, EINPROGRESS);
@@ -52,24 +52,24 @@ class SimulatedNetwork : public testing::Test {
     pass(1s);
   }
 
-  void pass(Duration time) { EXPECT_EQ(simulation.run_for(time), SimulationEnd::timeout); }
+  void pass(Duration time) { EXPECT_EQ(simulation.run_for(time), sim::End::timeout); }
 
-  std::string read(SimulatedHost& host, int fd) {
+  std::string read(sim::Host& host, int fd) {
     std::string bytes(1000, '\0');
     const ssize_t count = host.recv(fd, bytes.data(), bytes.size(), 0);
     return count < 0 ? ::strerrorname_np(errno) : bytes.substr(0, std::size_t(count));
   }
 
-  int error_of(SimulatedHost& host, int fd) {
+  int error_of(sim::Host& host, int fd) {
     int error = 0;
     socklen_t size = sizeof error;
     EXPECT_EQ(host.getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size), 0);
     return error;
   }
 
-  Simulation simulation{1};
-  SimulatedHost& a = simulation.add_host("a");
-  SimulatedHost& b = simulation.add_host("b");
+  sim::Simulation simulation{1};
+  sim::Host& a = simulation.add_host("a");
+  sim::Host& b = simulation.add_host("b");
   int near = -1;
   int far = -1;
 };

@@ -88,7 +88,7 @@ class LineServer::Connection {
   Timer idle_;
 };
 
-LineServer::LineServer(EventLoop& loop, SimulatedHost& host, std::uint16_t port, Mutant mutant)
+LineServer::LineServer(EventLoop& loop, sim::Host& host, std::uint16_t port, Mutant mutant)
     : loop_(loop),
       host_(host),
       mutant_(mutant),
@@ -124,7 +124,7 @@ void LineServer::accept_all() {
   }
 }
 
-LineClient::LineClient(Simulation& simulation, EventLoop& loop, SimulatedHost& host,
+LineClient::LineClient(sim::Simulation& simulation, EventLoop& loop, sim::Host& host,
                        sockaddr_in server, int total)
     : simulation_(simulation),
       host_(host),

@@ -23,7 +23,7 @@ enum class Mutant : std::uint8_t {
 
 class LineServer {
  public:
-  LineServer(EventLoop& loop, SimulatedHost& host, std::uint16_t port, Mutant mutant);
+  LineServer(EventLoop& loop, sim::Host& host, std::uint16_t port, Mutant mutant);
 
   void close();
   [[nodiscard]] std::size_t connections() const noexcept { return connections_.size(); }
@@ -34,7 +34,7 @@ class LineServer {
   void accept_all();
 
   EventLoop& loop_;
-  SimulatedHost& host_;
+  sim::Host& host_;
   Mutant mutant_;
   int fd_ = -1;
   std::map<int, std::shared_ptr<Connection>> connections_;
@@ -45,7 +45,7 @@ class LineServer {
 class LineClient {
  public:
   /// Requests `total` answers, and reports each wrong one to the simulation.
-  LineClient(Simulation& simulation, EventLoop& loop, SimulatedHost& host, sockaddr_in server,
+  LineClient(sim::Simulation& simulation, EventLoop& loop, sim::Host& host, sockaddr_in server,
              int total);
 
   [[nodiscard]] bool done() const noexcept { return answered_ == total_; }
@@ -60,8 +60,8 @@ class LineClient {
   bool read();
   void take_answers();
 
-  Simulation& simulation_;
-  SimulatedHost& host_;
+  sim::Simulation& simulation_;
+  sim::Host& host_;
   sockaddr_in server_;
   int total_;
   int answered_ = 0;

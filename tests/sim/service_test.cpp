@@ -22,12 +22,12 @@ using namespace std::chrono_literals;
 
 /// One server and three clients on separate hosts; the network is partitioned at random for a
 /// minute and is reliable from then on.
-void play(Simulation& simulation, test::Mutant mutant) {
-  SimulatedHost& server_host = simulation.add_host("server");
+void play(sim::Simulation& simulation, test::Mutant mutant) {
+  sim::Host& server_host = simulation.add_host("server");
   EventLoop server_loop(server_host.loop_options());
   test::LineServer server(server_loop, server_host, 7000, mutant);
   struct Machine {
-    SimulatedHost& host;
+    sim::Host& host;
     EventLoop loop{host.loop_options()};
     std::optional<test::LineClient> client;
   };
@@ -39,7 +39,7 @@ void play(Simulation& simulation, test::Mutant mutant) {
   }
   for (int i = 0; i < 4; ++i) {
     const auto at = Duration(simulation.random(60'000'000'000));
-    SimulatedHost& host = machines[simulation.random(machines.size())]->host;
+    sim::Host& host = machines[simulation.random(machines.size())]->host;
     simulation.after(at, [&] { simulation.partition(server_host, host); });
     simulation.after(at + Duration(simulation.random(20'000'000'000)),
                      [&] { simulation.heal(server_host, host); });
@@ -63,9 +63,9 @@ void play(Simulation& simulation, test::Mutant mutant) {
   if (server_host.descriptors() != 0) simulation.fail("the server has left descriptors open");
 }
 
-std::optional<SimulationFailure> try_seeds(std::uint64_t count, test::Mutant mutant) {
-  return simulate({.first = 1, .count = count},
-                  [mutant](Simulation& simulation) { play(simulation, mutant); });
+std::optional<sim::Failure> try_seeds(std::uint64_t count, test::Mutant mutant) {
+  return sim::simulate({.first = 1, .count = count},
+                       [mutant](sim::Simulation& simulation) { play(simulation, mutant); });
 }
 
 TEST(SimulatedService, works_with_a_thousand_seeds) {
@@ -83,17 +83,17 @@ TEST(SimulatedService, the_mutants_are_found) {
     const auto failure = try_seeds(10'000, mutant);
     ASSERT_TRUE(failure) << "mutant " << int(mutant);
     std::cout << "mutant " << int(mutant) << " found at seed " << failure->seed << ": "
-              << failure->what << std::endl;
+              << failure->message << std::endl;
     // The seed alone reproduces the failure.
-    Simulation again(failure->seed, SimulationOptions::rough(failure->seed));
+    sim::Simulation again(failure->seed, sim::Options::rough(failure->seed));
     play(again, mutant);
-    EXPECT_EQ(again.failure(), failure->what);
+    EXPECT_EQ(again.failure(), failure->message);
     EXPECT_TRUE(again.trace().ends_with(failure->trace_tail));
   }
 }
 
 std::string trace_of(std::uint64_t seed) {
-  Simulation simulation(seed, SimulationOptions::rough(seed));
+  sim::Simulation simulation(seed, sim::Options::rough(seed));
   play(simulation, test::Mutant::none);
   return simulation.trace();
 }

@@ -14,7 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-Task<> produce(Simulation& simulation, Channel<int>& to, int first, int items) {
+Task<> produce(sim::Simulation& simulation, TaskChannel<int>& to, int first, int items) {
   for (int i = first; i < first + items; ++i) {
     co_await sleep_for(simulation.random(5) * 1ms);
     // A send that was stopped is repeated.
@@ -29,8 +29,8 @@ struct Counts {
 };
 
 /// Counts the items. `total` is read, and written after a call on the loop `far`.
-Task<> consume(Simulation& simulation, Channel<int>& from, AsyncMutex& mutex, EventLoop& far,
-               Counts& counts) {
+Task<> consume(sim::Simulation& simulation, TaskChannel<int>& from, TaskMutex& mutex,
+               EventLoop& far, Counts& counts) {
   for (;;) {
     const auto item = co_await timeout(simulation.random(10) * 1ms, from.receive());
     if (!item && item.error() == system_error(EPIPE)) co_return;
@@ -48,11 +48,11 @@ Task<> consume(Simulation& simulation, Channel<int>& from, AsyncMutex& mutex, Ev
   }
 }
 
-void scenario(Simulation& simulation) {
+void scenario(sim::Simulation& simulation) {
   EventLoop near(simulation.add_host("near").loop_options());
   EventLoop far(simulation.add_host("far").loop_options());
-  Channel<int> channel(near, simulation.random(3));
-  AsyncMutex mutex(near);
+  TaskChannel<int> channel(near, simulation.random(3));
+  TaskMutex mutex(near);
   Counts counts;
   TaskScope consumers(near);
   TaskScope producers(near);
@@ -72,12 +72,12 @@ void scenario(Simulation& simulation) {
 }
 
 TEST(SimulatedTaskObjects, no_item_is_lost_or_repeated) {
-  const auto failure = simulate({.count = test::scaled(300)}, scenario);
+  const auto failure = sim::simulate({.count = test::scaled(300)}, scenario);
   EXPECT_FALSE(failure) << failure->report();
 }
 
 TEST(SimulatedTaskObjects, a_time_limit_stops_a_task_on_another_loop) {
-  Simulation simulation(1);
+  sim::Simulation simulation(1);
   EventLoop near(simulation.add_host("near").loop_options());
   EventLoop far(simulation.add_host("far").loop_options());
   Error end;

@@ -23,7 +23,7 @@ Task<> echo(TcpStream peer) {
 
 /// Connects, sends a message and reads it back. Injected faults may fail any step, but the data
 /// received must match.
-Task<Result<>> exchange(Simulation& simulation, Endpoint server, const std::string& message) {
+Task<Result<>> exchange(sim::Simulation& simulation, Endpoint server, const std::string& message) {
   auto stream = co_await TcpStream::connect(server);
   if (!stream) co_return std::unexpected(stream.error());
   TaskScope scope(stream->loop(), (co_await this_task).stop);
@@ -44,7 +44,7 @@ Task<Result<>> exchange(Simulation& simulation, Endpoint server, const std::stri
   co_return outcome;
 }
 
-Task<> client(Simulation& simulation, Endpoint server, int& done) {
+Task<> client(sim::Simulation& simulation, Endpoint server, int& done) {
   std::string message;
   for (int i = 0; i < 10; ++i) {
     message.resize(simulation.random(i % 2 == 0 ? 100 : 100'000) + 1);
@@ -58,14 +58,14 @@ Task<> client(Simulation& simulation, Endpoint server, int& done) {
 }
 
 /// The endpoint of the host's server.
-Endpoint endpoint_of(SimulatedHost& host) {
+Endpoint endpoint_of(sim::Host& host) {
   const sockaddr_in at = host.endpoint(7000);
   return Endpoint::from(reinterpret_cast<const sockaddr*>(&at), sizeof(at)).value();
 }
 
-void scenario(Simulation& simulation) {
-  SimulatedHost& near = simulation.add_host("near");
-  SimulatedHost& far = simulation.add_host("far");
+void scenario(sim::Simulation& simulation) {
+  sim::Host& near = simulation.add_host("near");
+  sim::Host& far = simulation.add_host("far");
   EventLoop near_loop(near.loop_options());
   EventLoop far_loop(far.loop_options());
   const Endpoint endpoint = endpoint_of(near);
@@ -76,7 +76,7 @@ void scenario(Simulation& simulation) {
   server->serve(echo);
   int done = 0;
   TaskScope scope(far_loop);
-  scope.spawn([](Simulation& sim, Endpoint to, int& count) -> Task<> {
+  scope.spawn([](sim::Simulation& sim, Endpoint to, int& count) -> Task<> {
     co_await client(sim, to, count);
     sim.stop();
   }(simulation, endpoint, done));
@@ -88,8 +88,8 @@ void scenario(Simulation& simulation) {
                      [&simulation] { simulation.heal(); });
   }
   // Simulations with many faults reset large transfers repeatedly, so the faults end after a while.
-  simulation.after(1h, [&simulation] { simulation.options() = SimulationOptions(); });
-  if (simulation.run(24h * 365) != SimulationEnd::stopped)
+  simulation.after(1h, [&simulation] { simulation.options() = sim::Options(); });
+  if (simulation.run(24h * 365) != sim::End::stopped)
     simulation.fail("after " + std::to_string(done) + " messages nothing happens any more");
   scope.request_stop();
   // No connection is left on the server, however the peer ended it.
@@ -99,9 +99,9 @@ void scenario(Simulation& simulation) {
 }
 
 /// A server that moves its connections to the other loop of its host after each message.
-void wandering_scenario(Simulation& simulation) {
-  SimulatedHost& near = simulation.add_host("near");
-  SimulatedHost& far = simulation.add_host("far");
+void wandering_scenario(sim::Simulation& simulation) {
+  sim::Host& near = simulation.add_host("near");
+  sim::Host& far = simulation.add_host("far");
   EventLoop one(near.loop_options());
   EventLoop other(near.loop_options());
   EventLoop far_loop(far.loop_options());
@@ -122,12 +122,12 @@ void wandering_scenario(Simulation& simulation) {
                  .on_move = [&moves](Connection&) { ++moves; }});
   int done = 0;
   TaskScope scope(far_loop);
-  scope.spawn([](Simulation& sim, Endpoint to, int& count) -> Task<> {
+  scope.spawn([](sim::Simulation& sim, Endpoint to, int& count) -> Task<> {
     co_await client(sim, to, count);
     sim.stop();
   }(simulation, endpoint, done));
-  simulation.after(1h, [&simulation] { simulation.options() = SimulationOptions(); });
-  if (simulation.run(24h * 365) != SimulationEnd::stopped)
+  simulation.after(1h, [&simulation] { simulation.options() = sim::Options(); });
+  if (simulation.run(24h * 365) != sim::End::stopped)
     simulation.fail("after " + std::to_string(done) + " messages nothing happens any more");
   if (moves < done) simulation.fail("only " + std::to_string(moves) + " moves");
   scope.request_stop();
@@ -137,9 +137,9 @@ void wandering_scenario(Simulation& simulation) {
 
 TEST(SimulatedTasks, connections_move_between_loops_under_random_faults) {
   const auto wander = [](std::uint64_t seed) {
-    SimulationOptions options = SimulationOptions::rough(seed);
+    sim::Options options = sim::Options::rough(seed);
     options.no_descriptors = options.no_memory = 0;
-    Simulation simulation(seed, options);
+    sim::Simulation simulation(seed, options);
     wandering_scenario(simulation);
     EXPECT_EQ(simulation.failure(), "") << "seed " << seed;
     return simulation.trace();
@@ -149,7 +149,7 @@ TEST(SimulatedTasks, connections_move_between_loops_under_random_faults) {
 }
 
 TEST(SimulatedTasks, a_server_and_a_client_survive_a_thousand_seeds) {
-  const auto failure = simulate({.first = 1, .count = test::scaled(1000)}, &scenario);
+  const auto failure = sim::simulate({.first = 1, .count = test::scaled(1000)}, &scenario);
   EXPECT_FALSE(failure) << failure->report();
 }
 

@@ -16,7 +16,7 @@ namespace {
 using namespace std::chrono_literals;
 
 TEST(SimulatedTime, an_hour_of_timers_passes_in_milliseconds) {
-  Simulation simulation;
+  sim::Simulation simulation;
   EventLoop loop(simulation.add_host("host").loop_options());
   int seconds = 0;
   Timer each_second(loop, [&] {
@@ -33,9 +33,9 @@ TEST(SimulatedTime, an_hour_of_timers_passes_in_milliseconds) {
 }
 
 TEST(SimulatedTime, a_timer_is_never_early_and_late_by_at_most_the_configured_lateness) {
-  SimulationOptions options;
+  sim::Options options;
   options.lateness_max = 5ms;
-  Simulation simulation(7, options);
+  sim::Simulation simulation(7, options);
   EventLoop loop(simulation.add_host("host").loop_options());
   Duration latest{0};
   for (int i = 0; i < 200; ++i) {
@@ -52,7 +52,7 @@ TEST(SimulatedTime, a_timer_is_never_early_and_late_by_at_most_the_configured_la
 }
 
 TEST(SimulatedTime, the_clock_moves_for_all_loops_together) {
-  Simulation simulation;
+  sim::Simulation simulation;
   EventLoop one(simulation.add_host("one").loop_options());
   EventLoop other(simulation.add_host("other").loop_options());
   std::string order;
@@ -62,12 +62,12 @@ TEST(SimulatedTime, the_clock_moves_for_all_loops_together) {
   b.start(2s);
   a.start(1s);
   c.start(3s);
-  EXPECT_EQ(simulation.run(), SimulationEnd::finished);
+  EXPECT_EQ(simulation.run(), sim::End::finished);
   EXPECT_EQ(order, "abc");
 }
 
 TEST(SimulatedTime, a_loop_that_never_waits_does_not_stop_the_clock) {
-  Simulation simulation;
+  sim::Simulation simulation;
   EventLoop busy(simulation.add_host("busy").loop_options());
   EventLoop other(simulation.add_host("other").loop_options());
   Idle idle(busy, [] {});
@@ -78,12 +78,12 @@ TEST(SimulatedTime, a_loop_that_never_waits_does_not_stop_the_clock) {
     idle.stop();
   });
   timer.start(1ms);
-  EXPECT_EQ(simulation.run(), SimulationEnd::finished);
+  EXPECT_EQ(simulation.run(), sim::End::finished);
   EXPECT_TRUE(rang);
 }
 
 TEST(SimulatedTime, work_takes_time) {
-  Simulation simulation;
+  sim::Simulation simulation;
   EventLoop loop(simulation.add_host("host").loop_options());
   const TimePoint began = simulation.now();
   Timer busy(loop, [&] { simulation.spend(5s); });
@@ -97,7 +97,7 @@ TEST(SimulatedTime, work_takes_time) {
 }
 
 TEST(SimulatedTime, spinning_and_collecting_terminate) {
-  Simulation simulation;
+  sim::Simulation simulation;
   LoopOptions options = simulation.add_host("host").loop_options();
   options.spin = 50us;
   EventLoop loop(options);
@@ -112,7 +112,7 @@ TEST(SimulatedTime, spinning_and_collecting_terminate) {
 }
 
 TEST(SimulatedTime, the_wall_clock_is_set_and_the_other_clock_is_not) {
-  Simulation simulation;
+  sim::Simulation simulation;
   EventLoop loop(simulation.add_host("host").loop_options());
   const auto ten_years = std::chrono::years(10);
   const auto wall_began = simulation.wall_now();
@@ -126,39 +126,39 @@ TEST(SimulatedTime, the_wall_clock_is_set_and_the_other_clock_is_not) {
   timer.start(1s, 1s);
   simulation.after(1500ms, [&] { simulation.set_wall_clock(wall_began + ten_years); });
   simulation.after(2500ms, [&] { simulation.set_wall_clock(wall_began - ten_years); });
-  EXPECT_EQ(simulation.run(), SimulationEnd::finished);
+  EXPECT_EQ(simulation.run(), sim::End::finished);
   EXPECT_EQ(expiries, (std::vector<Duration>{1s, 2s, 3s, 4s}));
   const auto passed = simulation.wall_now() - (wall_began - ten_years);
   EXPECT_EQ(std::chrono::floor<std::chrono::milliseconds>(passed), 1500ms);
 }
 
 TEST(SimulatedLoops, run_returns_how_it_ended) {
-  Simulation simulation;
-  SimulatedHost& host = simulation.add_host("host");
+  sim::Simulation simulation;
+  sim::Host& host = simulation.add_host("host");
   EventLoop loop(host.loop_options());
-  EXPECT_EQ(simulation.run(), SimulationEnd::finished);
+  EXPECT_EQ(simulation.run(), sim::End::finished);
 
   Timer timer(loop, [] {});
   timer.start(1h);
   const TimePoint began = simulation.now();
-  EXPECT_EQ(simulation.run(1min), SimulationEnd::timeout);
+  EXPECT_EQ(simulation.run(1min), sim::End::timeout);
   EXPECT_EQ(simulation.now() - began, 1min);
 
   simulation.after(1s, [&] { simulation.stop(); });
-  EXPECT_EQ(simulation.run(), SimulationEnd::stopped);
+  EXPECT_EQ(simulation.run(), sim::End::stopped);
 
   timer.stop();
   FdWatcher never(loop, host.eventfd(0, 0), Events::read, [](Events) {});
   ASSERT_TRUE(never.start());
-  EXPECT_EQ(simulation.run(), SimulationEnd::stalled);
+  EXPECT_EQ(simulation.run(), sim::End::stalled);
 
   loop.post([&] { loop.stop(); });
-  EXPECT_EQ(simulation.run(), SimulationEnd::finished);
-  EXPECT_EQ(simulation.run(), SimulationEnd::stalled) << "a stop is for one run";
+  EXPECT_EQ(simulation.run(), sim::End::finished);
+  EXPECT_EQ(simulation.run(), sim::End::stalled) << "a stop is for one run";
 }
 
 TEST(SimulatedLoops, post_and_wake_reach_a_loop_that_waits) {
-  Simulation simulation;
+  sim::Simulation simulation;
   EventLoop one(simulation.add_host("one").loop_options());
   EventLoop other(simulation.add_host("other").loop_options());
   other.ref();
@@ -176,47 +176,47 @@ TEST(SimulatedLoops, post_and_wake_reach_a_loop_that_waits) {
     bell.send();
   });
   timer.start(1s);
-  EXPECT_EQ(simulation.run(), SimulationEnd::finished);
+  EXPECT_EQ(simulation.run(), sim::End::finished);
   EXPECT_EQ(arrived, 2);
 }
 
 TEST(SimulatedLoops, a_loop_may_be_destroyed_by_another) {
-  Simulation simulation;
-  SimulatedHost& host = simulation.add_host("host");
+  sim::Simulation simulation;
+  sim::Host& host = simulation.add_host("host");
   EventLoop one(host.loop_options());
   auto other = std::make_unique<EventLoop>(host.loop_options());
   Timer never(*other, [] { ADD_FAILURE(); });
   never.start(2s);
   Timer timer(one, [&] { other.reset(); });
   timer.start(1s);
-  EXPECT_EQ(simulation.run(), SimulationEnd::finished);
+  EXPECT_EQ(simulation.run(), sim::End::finished);
 }
 
 /// Has due work in every iteration, so that the loop never waits for time to pass.
 struct Busy {
-  explicit Busy(SimulatedHost& host) : loop(host.loop_options()) { idle.start(); }
+  explicit Busy(sim::Host& host) : loop(host.loop_options()) { idle.start(); }
   EventLoop loop;
   Idle idle{loop, [] {}};
 };
 
 TEST(SimulatedSteps, may_destroy_a_loop_that_never_waits) {
-  Simulation simulation;
+  sim::Simulation simulation;
   auto busy = std::make_unique<Busy>(simulation.add_host("host"));
   simulation.after(1ms, [&] { busy.reset(); });
-  EXPECT_EQ(simulation.run(1s), SimulationEnd::finished);
+  EXPECT_EQ(simulation.run(1s), sim::End::finished);
 }
 
 TEST(SimulatedSteps, may_throw_while_a_loop_is_busy_and_later_steps_still_run) {
-  Simulation simulation;
+  sim::Simulation simulation;
   Busy busy(simulation.add_host("host"));
   simulation.after(1ms, [] { throw std::runtime_error("thrown"); });
   simulation.after(1ms, [&] { busy.idle.stop(); });
   EXPECT_THROW(simulation.run(1s), std::runtime_error);
-  EXPECT_EQ(simulation.run(1s), SimulationEnd::finished);
+  EXPECT_EQ(simulation.run(1s), sim::End::finished);
 }
 
 TEST(SimulatedSteps, are_made_after_a_long_iteration) {
-  Simulation simulation;
+  sim::Simulation simulation;
   EventLoop loop(simulation.add_host("host").loop_options());
   std::string order;
   Timer working(loop, [&] {
@@ -225,13 +225,13 @@ TEST(SimulatedSteps, are_made_after_a_long_iteration) {
   });
   working.start(1s);
   simulation.after(2s, [&] { order += "step"; });
-  EXPECT_EQ(simulation.run(), SimulationEnd::finished);
+  EXPECT_EQ(simulation.run(), sim::End::finished);
   EXPECT_EQ(order, "worked step");
 }
 
 TEST(SimulatedSteps, are_made_while_a_loop_runs_inside_a_callback) {
-  Simulation simulation;
-  SimulatedHost& host = simulation.add_host("host");
+  sim::Simulation simulation;
+  sim::Host& host = simulation.add_host("host");
   EventLoop outer(host.loop_options());
   EventLoop inner(host.loop_options());
   inner.ref();
@@ -240,11 +240,11 @@ TEST(SimulatedSteps, are_made_while_a_loop_runs_inside_a_callback) {
     inner.run();
   });
   timer.start(0s);
-  EXPECT_EQ(simulation.run(), SimulationEnd::finished);
+  EXPECT_EQ(simulation.run(), sim::End::finished);
 }
 
 TEST(SimulatedLoops, an_exception_of_a_callback_leaves_run) {
-  Simulation simulation;
+  sim::Simulation simulation;
   EventLoop loop(simulation.add_host("host").loop_options());
   int calls = 0;
   Timer timer(loop, [&] {
@@ -253,12 +253,12 @@ TEST(SimulatedLoops, an_exception_of_a_callback_leaves_run) {
   });
   timer.start(1s, 1s);
   EXPECT_THROW(simulation.run(), std::runtime_error);
-  EXPECT_EQ(simulation.run(), SimulationEnd::finished);
+  EXPECT_EQ(simulation.run(), sim::End::finished);
   EXPECT_EQ(calls, 2);
 }
 
 TEST(SimulatedLoops, an_exception_that_leaves_run_uses_up_all_stops) {
-  Simulation simulation;
+  sim::Simulation simulation;
   EventLoop loop(simulation.add_host("host").loop_options());
   int calls = 0;
   Timer timer(loop, [&] {
@@ -270,7 +270,7 @@ TEST(SimulatedLoops, an_exception_that_leaves_run_uses_up_all_stops) {
   timer.start(1s);
   EXPECT_THROW(simulation.run(), std::runtime_error);
   timer.start(1s);
-  EXPECT_EQ(simulation.run(), SimulationEnd::finished);
+  EXPECT_EQ(simulation.run(), sim::End::finished);
   EXPECT_EQ(calls, 2);
 }
 
@@ -281,9 +281,9 @@ TEST(SimulatedLoops, opening_a_loop_without_a_host_fails) {
 }
 
 TEST(SimulatedLoops, kernel_descriptors_are_rejected) {
-  Simulation simulation;
+  sim::Simulation simulation;
   EventLoop loop(simulation.add_host("host").loop_options());
-  for (const int fd : {0, SimulatedHost::first_descriptor, 2'000'000'000}) {
+  for (const int fd : {0, sim::Host::first_descriptor, 2'000'000'000}) {
     Events seen = Events::none;
     FdWatcher watcher(loop, fd, Events::read, [&](Events events) { seen |= events; });
     ASSERT_TRUE(watcher.start());

@@ -14,7 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-Endpoint endpoint_of(SimulatedHost& host, std::uint16_t port) {
+Endpoint endpoint_of(sim::Host& host, std::uint16_t port) {
   const sockaddr_in at = host.endpoint(port);
   return Endpoint::from(reinterpret_cast<const sockaddr*>(&at), sizeof(at)).value();
 }
@@ -34,7 +34,7 @@ std::span<const std::byte> bytes_of(const std::string& text) {
 /// left.
 class Client {
  public:
-  Client(Simulation& simulation, EventLoop& loop, Endpoint server)
+  Client(sim::Simulation& simulation, EventLoop& loop, Endpoint server)
       : simulation_(simulation), server_(server), scope_(loop) {
     for (std::size_t i = 0; i < 40; ++i)
       owed_.insert(std::to_string(i) + std::string(simulation.random(100), 'x'));
@@ -46,7 +46,7 @@ class Client {
     scope_.spawn(send(socket));
   }
   void stop() { scope_.request_stop(); }
-  [[nodiscard]] bool ended() const { return scope_.empty(); }
+  [[nodiscard]] bool has_ended() const { return scope_.empty(); }
   [[nodiscard]] std::size_t owed() const { return owed_.size(); }
 
  private:
@@ -82,16 +82,16 @@ class Client {
     }
   }
 
-  Simulation& simulation_;
+  sim::Simulation& simulation_;
   Endpoint server_;
   std::set<std::string> owed_;
   std::set<std::string> asked_;
   TaskScope scope_;
 };
 
-void scenario(Simulation& simulation) {
-  SimulatedHost& near = simulation.add_host("near");
-  SimulatedHost& far = simulation.add_host("far");
+void scenario(sim::Simulation& simulation) {
+  sim::Host& near = simulation.add_host("near");
+  sim::Host& far = simulation.add_host("far");
   EventLoop near_loop(near.loop_options());
   EventLoop far_loop(far.loop_options());
   const Endpoint at = endpoint_of(near, 7000);
@@ -113,23 +113,23 @@ void scenario(Simulation& simulation) {
     server = bind(near_loop, at);
     if (!server || !server->serve({.on_datagrams = echo})) simulation.fail("no server again");
   });
-  simulation.after(1h, [&simulation] { simulation.options() = SimulationOptions(); });
-  if (simulation.run(24h) != SimulationEnd::stopped)
+  simulation.after(1h, [&simulation] { simulation.options() = sim::Options(); });
+  if (simulation.run(24h) != sim::End::stopped)
     return simulation.fail(std::to_string(client.owed()) + " are still owed");
   client.stop();
   server->close();
   simulation.run_for(1h);
-  if (!client.ended()) simulation.fail("the client still waits");
+  if (!client.has_ended()) simulation.fail("the client still waits");
 }
 
 TEST(SimulatedUdp, a_client_that_retries_gets_each_answer_with_a_thousand_seeds) {
-  const auto failure = simulate({.first = 1, .count = test::scaled(1000)}, &scenario);
+  const auto failure = sim::simulate({.first = 1, .count = test::scaled(1000)}, &scenario);
   EXPECT_FALSE(failure) << failure->report();
 }
 
 TEST(SimulatedUdp, calls_with_many_messages_end_at_the_first_failure) {
-  Simulation simulation(1);
-  SimulatedHost& host = simulation.add_host("host");
+  sim::Simulation simulation(1);
+  sim::Host& host = simulation.add_host("host");
   EventLoop loop(host.loop_options());
   auto server = UdpSocket::bind(loop, Endpoint::loopback_v4(0));
   auto client = UdpSocket::bind(loop, Endpoint::loopback_v4(0));
@@ -138,16 +138,16 @@ TEST(SimulatedUdp, calls_with_many_messages_end_at_the_first_failure) {
   for (const char* text : {"a", "b", "c"})
     ASSERT_TRUE(batch.add(bytes_of(text), server->local_endpoint().value()));
   // sendmmsg(2) drops the error, and the call is repeated from the datagram that failed.
-  host.fail_next(SystemCall::send, ENOBUFS, 1, 1);
+  host.fail_next(sim::SystemCall::send, ENOBUFS, 1, 1);
   EXPECT_TRUE(client->try_send(batch));
-  host.fail_next(SystemCall::send, ENOBUFS, 2, 1);
+  host.fail_next(sim::SystemCall::send, ENOBUFS, 2, 1);
   for (const char* text : {"d", "e"})
     ASSERT_TRUE(batch.add(bytes_of(text), server->local_endpoint().value()));
   EXPECT_EQ(client->try_send(batch).error(), system_error(ENOBUFS));
   EXPECT_EQ(batch.size(), 1U);
   EXPECT_EQ(batch.front().text(), "e");
   // recvmmsg(2) keeps the error for the next call.
-  host.fail_next(SystemCall::recv, ENOMEM, 1, 2);
+  host.fail_next(sim::SystemCall::recv, ENOMEM, 1, 2);
   std::string log;
   ASSERT_TRUE(server->serve(
       {.on_datagrams =

@@ -24,10 +24,10 @@ class WallClockJumps : public testing::TestWithParam<Jump> {
   void run() {
     simulation.after(500ms,
                      [this] { simulation.set_wall_clock(simulation.wall_now() + GetParam().by); });
-    EXPECT_EQ(simulation.run(std::chrono::years(20)), SimulationEnd::finished);
+    EXPECT_EQ(simulation.run(std::chrono::years(20)), sim::End::finished);
   }
 
-  Simulation simulation;
+  sim::Simulation simulation;
   EventLoop loop{simulation.add_host("host").loop_options()};
   const TimePoint began = simulation.now();
   const std::chrono::sys_time<Duration> wall_began = simulation.wall_now();

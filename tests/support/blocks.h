@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include <tambour/buffer.h>
+#include <tambour/bytes/buffer.h>
 
 namespace tambour::test {
 

@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <string_view>
 
-#include <tambour/events.h>
-#include <tambour/unique_fd.h>
+#include <tambour/base/unique_fd.h>
+#include <tambour/loop/readiness.h>
 
 namespace tambour::test {
 

@@ -37,7 +37,7 @@ std::string name_of_variant(const testing::TestParamInfo<Variant>& variant) {
 void OnEveryBackend::SetUp() {
   options_ = GetParam().options;
   if (GetParam().is_simulated) {
-    simulation_.emplace(1, SimulationOptions{.trace = false});
+    simulation_.emplace(1, sim::Options{.trace = false});
     options_ = simulation_->add_host("host").loop_options();
   }
   if (GetParam().transport != nullptr) transport() = GetParam().transport();
@@ -76,7 +76,8 @@ bool OnEveryBackend::eventually(const std::function<bool()>& done) {
 void OnEveryBackend::run(Task<> task) {
   std::exception_ptr thrown;
   TaskScope scope(loop());
-  scope.set_exception_handler([&thrown](std::exception_ptr what) { thrown = std::move(what); });
+  scope.set_exception_handler(
+      [&thrown](std::exception_ptr subject) { thrown = std::move(subject); });
   scope.spawn(std::move(task));
   for (int i = 0; i < 6 && !scope.empty(); ++i)
     static_cast<void>(run_until([&scope] { return scope.empty(); }));

@@ -13,7 +13,7 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/simulation.h>
+#include <tambour/sim/simulation.h>
 #include <tambour/tambour.h>
 
 #include "support/transport.h"
@@ -73,7 +73,7 @@ class OnEveryBackend : public testing::TestWithParam<Variant> {
   [[nodiscard]] bool sleeps_through(Duration time);
 
  private:
-  std::optional<Simulation> simulation_;
+  std::optional<sim::Simulation> simulation_;
   LoopOptions options_;
   std::optional<EventLoop> own_loop_;
 };

@@ -19,9 +19,9 @@ struct Handle : IoHandle {
   using IoHandle::system;
 };
 
-io::Transport transport_of(Stream& stream) {
-  return {(stream.*&Handle::system)(), stream.descriptor(), net::StreamFilter::kind(stream),
-          stream.tls() != nullptr ? &net::StreamFilter::of(stream) : nullptr};
+detail::io::Transport transport_of(Stream& stream) {
+  return {(stream.*&Handle::system)(), stream.fd(), detail::net::StreamFilter::kind(stream),
+          stream.tls() != nullptr ? &detail::net::StreamFilter::of(stream) : nullptr};
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include <tambour/stream.h>
+#include <tambour/net/stream.h>
 
 namespace tambour::test {
 

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/clock.h>
+#include <tambour/base/clock.h>
 
 #include "support/scale.h"
 

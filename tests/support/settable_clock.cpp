@@ -25,8 +25,9 @@ extern "C" {
 int clock_gettime(clockid_t clock, timespec* now) noexcept {
   const auto outcome = static_cast<int>(::syscall(SYS_clock_gettime, clock, now));
   if (clock == CLOCK_REALTIME && outcome == 0 && settable.offset_ns != 0) {
-    *now = tambour::base::to_timespec(std::int64_t{now->tv_sec} * tambour::base::ns_per_s +
-                                      now->tv_nsec + settable.offset_ns);
+    *now = tambour::detail::base::to_timespec(std::int64_t{now->tv_sec} *
+                                                  tambour::detail::base::ns_per_s +
+                                              now->tv_nsec + settable.offset_ns);
   }
   return outcome;
 }
@@ -35,10 +36,11 @@ int timerfd_settime(int fd, int flags, const itimerspec* wanted, itimerspec* old
   settable.timerfd = fd;
   itimerspec real = *wanted;
   const std::int64_t wanted_ns =
-      std::int64_t{wanted->it_value.tv_sec} * tambour::base::ns_per_s + wanted->it_value.tv_nsec;
-  if (wanted_ns != tambour::base::end_of_time_ns)
-    real.it_value =
-        tambour::base::to_timespec(std::max<std::int64_t>(wanted_ns - settable.offset_ns, 1));
+      std::int64_t{wanted->it_value.tv_sec} * tambour::detail::base::ns_per_s +
+      wanted->it_value.tv_nsec;
+  if (wanted_ns != tambour::detail::base::end_of_time_ns)
+    real.it_value = tambour::detail::base::to_timespec(
+        std::max<std::int64_t>(wanted_ns - settable.offset_ns, 1));
   const auto outcome = static_cast<int>(::syscall(SYS_timerfd_settime, fd, flags, &real, old));
   // Reports the change, so that read(2) does not report it again.
   if (!settable.set_before_arming && !settable.was_set) return outcome;

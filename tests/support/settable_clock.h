@@ -43,7 +43,7 @@ extern SettableClock settable;
 
 namespace {
 
-WallTime wall_now() { return WallTime(Duration(base::wall_ns())); }
+WallTime wall_now() { return WallTime(Duration(detail::base::wall_ns())); }
 
 /// Wall-clock timers on a settable clock.
 class SettableClockTest : public test::OnEveryBackend {

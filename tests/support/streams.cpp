@@ -4,10 +4,10 @@
 #include <array>
 #include <cstddef>
 
-#include <tambour/event_loop.h>
-#include <tambour/task_scope.h>
-#include <tambour/tls.h>
-#include <tambour/unix_stream.h>
+#include <tambour/loop/event_loop.h>
+#include <tambour/net/unix_stream.h>
+#include <tambour/task/scope.h>
+#include <tambour/tls/handshake.h>
 
 namespace tambour::test {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view last_byte = "x";
 
 Task<> begin_server(SocketStream& stream) {
-  const auto done = co_await tls_accept(stream, transport().server);
+  const auto done = co_await tls::accept(stream, transport().server);
   EXPECT_TRUE(done) << done.error().message();
   if (!done) co_return;
   EXPECT_TRUE(co_await stream.write(last_byte));
@@ -50,7 +50,7 @@ StreamEnds open_stream_ends(EventLoop& loop) {
 
 Task<Result<>> secure(SocketStream& stream) {
   if (!transport().client) co_return Result<>();
-  co_return co_await tls_connect(stream, transport().client, "localhost");
+  co_return co_await tls::connect(stream, transport().client, "localhost");
 }
 
 Task<> finish(SocketStream& stream) {

@@ -8,12 +8,12 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/buffer.h>
-#include <tambour/endpoint.h>
-#include <tambour/listen_options.h>
-#include <tambour/socket_stream.h>
-#include <tambour/task.h>
-#include <tambour/tcp.h>
+#include <tambour/bytes/buffer.h>
+#include <tambour/net/endpoint.h>
+#include <tambour/net/listen_options.h>
+#include <tambour/net/socket_stream.h>
+#include <tambour/net/tcp.h>
+#include <tambour/task/task.h>
 
 #include "support/transport.h"
 
@@ -53,7 +53,7 @@ Task<Result<S>> connect_to(Endpoint to) {
 Task<> finish(SocketStream& stream);
 
 /// What a stream or connection reports when its peer has closed without shutdown_write().
-inline Error error_of_close() { return transport().server ? TlsError::truncated : Error(); }
+inline Error error_of_close() { return transport().server ? tls::ErrorCode::truncated : Error(); }
 
 /// Expects no more bytes, and that the peer closes without shutdown_write().
 Task<> expect_closed(Stream& stream);

@@ -1,14 +1,14 @@
 // How the connections of a test transfer their bytes: through sockets, or through TLS over them.
 #pragma once
 
-#include <tambour/tls_context.h>
+#include <tambour/tls/context.h>
 
 namespace tambour::test {
 
 /// The contexts of TLS; empty for sockets.
 struct Transport {
-  TlsServerContext server{};  ///< With a certificate for "localhost".
-  TlsClientContext client{};  ///< Trusts it.
+  tls::ServerContext server{};  ///< With a certificate for "localhost".
+  tls::ClientContext client{};  ///< Trusts it.
 };
 
 /// The transport of the running test, which OnEveryBackend sets. The helpers of streams.h use it.

@@ -1,4 +1,4 @@
-// AsyncMutex: exclusion, order, cancellation and destruction.
+// TaskMutex: exclusion, order, cancellation and destruction.
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -21,7 +21,7 @@ class Mutexes : public test::OnEveryBackend {
  public:
   std::vector<std::string> log;
 
-  Task<> hold(AsyncMutex& mutex, std::string name, Duration time) {
+  Task<> hold(TaskMutex& mutex, std::string name, Duration time) {
     auto guard = co_await mutex.lock();
     log.push_back(name + (guard ? " locked" : " " + guard.error().message()));
     if (!guard) co_return;
@@ -35,7 +35,7 @@ TAMBOUR_ON_EVERY_BACKEND(Mutexes);
 const std::string stopped = " " + system_error(ECANCELED).message();
 
 TEST_P(Mutexes, tasks_get_the_mutex_one_at_a_time_and_in_order) {
-  AsyncMutex mutex(loop());
+  TaskMutex mutex(loop());
   for (const char* name : {"a", "b", "c"}) spawn(loop(), hold(mutex, name, 1ms));
   EXPECT_TRUE(mutex.is_locked());
   loop().run();
@@ -45,8 +45,8 @@ TEST_P(Mutexes, tasks_get_the_mutex_one_at_a_time_and_in_order) {
 }
 
 TEST_P(Mutexes, try_lock_does_not_overtake_waiting_tasks) {
-  AsyncMutex mutex(loop());
-  std::optional<AsyncMutex::Guard> guard = mutex.try_lock();
+  TaskMutex mutex(loop());
+  std::optional<TaskMutex::Guard> guard = mutex.try_lock();
   ASSERT_TRUE(guard);
   EXPECT_FALSE(mutex.try_lock());
   spawn(loop(), hold(mutex, "a", 0ms));
@@ -56,10 +56,10 @@ TEST_P(Mutexes, try_lock_does_not_overtake_waiting_tasks) {
   loop().run();
   guard = mutex.try_lock();
   ASSERT_TRUE(guard);
-  AsyncMutex::Guard moved = std::move(*guard);
+  TaskMutex::Guard moved = std::move(*guard);
   guard.reset();
   EXPECT_TRUE(mutex.is_locked());
-  AsyncMutex other(loop());
+  TaskMutex other(loop());
   moved = *other.try_lock();
   EXPECT_FALSE(mutex.is_locked());
   EXPECT_TRUE(other.is_locked());
@@ -67,8 +67,8 @@ TEST_P(Mutexes, try_lock_does_not_overtake_waiting_tasks) {
 }
 
 TEST_P(Mutexes, a_stopped_task_does_not_get_the_mutex) {
-  AsyncMutex mutex(loop());
-  std::optional<AsyncMutex::Guard> guard = mutex.try_lock();
+  TaskMutex mutex(loop());
+  std::optional<TaskMutex::Guard> guard = mutex.try_lock();
   TaskScope scope(loop());
   scope.spawn(hold(mutex, "a", 0ms));
   spawn(loop(), hold(mutex, "b", 0ms));
@@ -81,7 +81,7 @@ TEST_P(Mutexes, a_stopped_task_does_not_get_the_mutex) {
 
 TEST_P(Mutexes, a_time_limit_ends_the_wait) {
   run([](EventLoop& loop) -> Task<> {
-    AsyncMutex mutex(loop);
+    TaskMutex mutex(loop);
     {
       const auto guard = co_await mutex.lock();
       EXPECT_EQ((co_await timeout(1ms, mutex.lock())).error(), system_error(ETIMEDOUT));
@@ -92,8 +92,8 @@ TEST_P(Mutexes, a_time_limit_ends_the_wait) {
 }
 
 TEST_P(Mutexes, a_task_destroyed_before_it_resumes_passes_the_mutex_on) {
-  AsyncMutex mutex(loop());
-  std::optional<AsyncMutex::Guard> guard = mutex.try_lock();
+  TaskMutex mutex(loop());
+  std::optional<TaskMutex::Guard> guard = mutex.try_lock();
   auto scope = std::make_unique<TaskScope>(loop());
   scope->spawn(hold(mutex, "a", 0ms));
   spawn(loop(), hold(mutex, "b", 0ms));
@@ -105,8 +105,8 @@ TEST_P(Mutexes, a_task_destroyed_before_it_resumes_passes_the_mutex_on) {
 }
 
 TEST_P(Mutexes, destroying_the_mutex_ends_the_waits) {
-  auto mutex = std::make_unique<AsyncMutex>(loop());
-  std::optional<AsyncMutex::Guard> guard = mutex->try_lock();
+  auto mutex = std::make_unique<TaskMutex>(loop());
+  std::optional<TaskMutex::Guard> guard = mutex->try_lock();
   spawn(loop(), hold(*mutex, "a", 0ms));
   spawn(loop(), hold(*mutex, "b", 0ms));
   guard.reset();
@@ -117,7 +117,7 @@ TEST_P(Mutexes, destroying_the_mutex_ends_the_waits) {
 
 TEST_P(Mutexes, may_outlive_the_loop) {
   EventLoop* const other = new EventLoop(options());
-  AsyncMutex mutex(*other);
+  TaskMutex mutex(*other);
   spawn(*other, hold(mutex, "a", 1h));
   spawn(*other, hold(mutex, "b", 1h));
   delete other;
@@ -129,11 +129,11 @@ TEST_P(Mutexes, destroying_a_locked_mutex_aborts) {
   testing::GTEST_FLAG(death_test_style) = "threadsafe";
   EXPECT_DEATH(
       {
-        auto* const mutex = new AsyncMutex(loop());
+        auto* const mutex = new TaskMutex(loop());
         const auto guard = mutex->try_lock();
         delete mutex;
       },
-      "AsyncMutex created in .*async_mutex_test.cpp:.* was destroyed while it was locked");
+      "TaskMutex created in .*async_mutex_test.cpp:.* was destroyed while it was locked");
 }
 
 }  // namespace

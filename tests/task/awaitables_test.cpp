@@ -34,15 +34,15 @@ concept IsAccepted = AwaitableArgument<A> && requires(A& awaitable) {
 // The awaitables of the library. A new one belongs here.
 static_assert(IsAccepted<Task<int>>);
 static_assert(IsAccepted<decltype(sleep_for(1s))>);
-static_assert(IsAccepted<decltype(ready(0, Events::read))>);
+static_assert(IsAccepted<decltype(wait_ready(0, Events::read))>);
 static_assert(IsAccepted<decltype(when_all(sleep_for(1s)))>);
 static_assert(IsAccepted<decltype(when_any(sleep_for(1s)))>);
 static_assert(IsAccepted<decltype(timeout(1s, sleep_for(1s)))>);
 static_assert(IsAccepted<decltype(std::declval<TaskScope&>().join())>);
 static_assert(IsAccepted<decltype(std::declval<TaskEvent&>().wait())>);
-static_assert(IsAccepted<decltype(std::declval<Channel<int>&>().send(1))>);
-static_assert(IsAccepted<decltype(std::declval<Channel<int>&>().receive())>);
-static_assert(IsAccepted<decltype(std::declval<AsyncMutex&>().lock())>);
+static_assert(IsAccepted<decltype(std::declval<TaskChannel<int>&>().send(1))>);
+static_assert(IsAccepted<decltype(std::declval<TaskChannel<int>&>().receive())>);
+static_assert(IsAccepted<decltype(std::declval<TaskMutex&>().lock())>);
 static_assert(IsAccepted<decltype(when_all(std::vector<SleepFor>()))>);
 static_assert(IsAccepted<decltype(when_any(std::vector<SleepFor>()))>);
 static_assert(IsAccepted<decltype(std::declval<WorkerPool&>().run(function))>);
@@ -138,7 +138,7 @@ TEST_P(Awaitables, a_time_limit_ends_every_wait) {
     TaskEvent event(loop);
     EXPECT_EQ((co_await timeout(1ms, event.wait())).error(), expired);
     const test::Ends ends = test::open_pipe();
-    EXPECT_EQ((co_await timeout(1ms, ready(ends.near.get(), Events::read))).error(), expired);
+    EXPECT_EQ((co_await timeout(1ms, wait_ready(ends.near.get(), Events::read))).error(), expired);
     EXPECT_EQ((co_await timeout(1ms, when_all(sleep_for(1h), sleep_for(2h)))).error(), expired);
     const auto both = co_await when_all(timeout(1ms, event.wait()), timeout(1ms, sleep_for(1h)));
     EXPECT_EQ(std::get<0>(both).error(), expired);
@@ -154,7 +154,7 @@ TEST_P(Awaitables, a_time_limit_does_not_change_results) {
     EXPECT_TRUE(co_await timeout(1h, event.wait()));
     test::Ends ends = test::open_pipe();
     test::write_to(ends.far);
-    EXPECT_TRUE(co_await timeout(1h, ready(ends.near.get(), Events::read)));
+    EXPECT_TRUE(co_await timeout(1h, wait_ready(ends.near.get(), Events::read)));
     TaskScope scope(loop);
     scope.spawn(as_task(sleep_for(1ms)));
     EXPECT_TRUE(co_await timeout(1h, scope.join()));
@@ -327,7 +327,7 @@ TEST_P(Awaitables, moving_an_awaited_wait_aborts) {
         std::optional<TaskEvent::Wait> wait;
         TaskEvent event(other);
         wait.emplace(event.wait());
-        spawn(other, [](TaskEvent::Wait& own) -> Task<> { co_await own; }(*wait));
+        spawn(other, [](TaskEvent::Wait& local) -> Task<> { co_await local; }(*wait));
         auto moved = std::move(*wait);
       },
       "TaskEvent::wait.. returned was moved after it was awaited");

@@ -30,17 +30,17 @@ class Channels : public test::OnEveryBackend {
   std::vector<Error> ends;
 
   /// Receives until the channel ends.
-  Task<> receive_all(Channel<int>& from) {
+  Task<> receive_all(TaskChannel<int>& from) {
     auto item = co_await from.receive();
     for (; item; item = co_await from.receive()) received.push_back(*item);
     ends.push_back(item.error());
   }
-  Task<> receive_one(Channel<int>& from) {
+  Task<> receive_one(TaskChannel<int>& from) {
     const auto item = co_await from.receive();
     if (item) received.push_back(*item);
     ends.push_back(item ? Error() : item.error());
   }
-  Task<> send_one(Channel<int>& to, int item) {
+  Task<> send_one(TaskChannel<int>& to, int item) {
     const auto sent = co_await to.send(item);
     ends.push_back(sent ? Error() : sent.error());
   }
@@ -51,7 +51,7 @@ TAMBOUR_ON_EVERY_BACKEND(Channels);
 TEST_P(Channels, items_arrive_in_order_and_the_sender_waits_when_the_channel_is_full) {
   for (const std::size_t capacity : {0, 1, 3, 100}) {
     received.clear();
-    Channel<int> channel(loop(), capacity);
+    TaskChannel<int> channel(loop(), capacity);
     EXPECT_EQ(channel.capacity(), capacity);
     int sent = 0;
     spawn(loop(), [&]() -> Task<> {
@@ -72,7 +72,7 @@ TEST_P(Channels, items_arrive_in_order_and_the_sender_waits_when_the_channel_is_
 }
 
 TEST_P(Channels, try_send_and_try_receive_do_not_wait) {
-  Channel<std::unique_ptr<int>> channel(loop(), 1);
+  TaskChannel<std::unique_ptr<int>> channel(loop(), 1);
   EXPECT_EQ(channel.try_receive().error(), again);
   auto item = std::make_unique<int>(1);
   EXPECT_TRUE(channel.try_send(std::move(item)));
@@ -88,7 +88,7 @@ TEST_P(Channels, try_send_and_try_receive_do_not_wait) {
   EXPECT_EQ(channel.try_send(std::make_unique<int>(3)).error(), closed);
   EXPECT_EQ(**channel.try_receive(), 2);
   EXPECT_EQ(channel.try_receive().error(), closed);
-  Channel<int> rendezvous(loop(), 0);
+  TaskChannel<int> rendezvous(loop(), 0);
   const int number = 7;
   EXPECT_EQ(rendezvous.try_send(number).error(), again);
   spawn(loop(), receive_one(rendezvous));
@@ -99,7 +99,7 @@ TEST_P(Channels, try_send_and_try_receive_do_not_wait) {
 }
 
 TEST_P(Channels, waiting_receivers_and_senders_are_served_in_order) {
-  Channel<int> channel(loop(), 0);
+  TaskChannel<int> channel(loop(), 0);
   std::vector<std::pair<int, int>> got;
   for (int i = 0; i < 3; ++i) {
     spawn(loop(),
@@ -115,7 +115,7 @@ TEST_P(Channels, waiting_receivers_and_senders_are_served_in_order) {
 }
 
 TEST_P(Channels, a_receiver_does_not_overtake_those_that_wait) {
-  Channel<int> channel(loop(), 2);
+  TaskChannel<int> channel(loop(), 2);
   spawn(loop(), receive_one(channel));
   EXPECT_TRUE(channel.try_send(1));
   // The item belongs to the waiting task, which has not resumed yet.
@@ -130,12 +130,12 @@ TEST_P(Channels, a_receiver_does_not_overtake_those_that_wait) {
 }
 
 TEST_P(Channels, closing_ends_all_waits) {
-  Channel<int> full(loop(), 1);
+  TaskChannel<int> full(loop(), 1);
   EXPECT_TRUE(full.try_send(1));
   spawn(loop(), send_one(full, 2));
   full.close();
   full.close();
-  Channel<int> empty(loop(), 1);
+  TaskChannel<int> empty(loop(), 1);
   spawn(loop(), receive_one(empty));
   spawn(loop(), receive_one(empty));
   empty.close();
@@ -151,7 +151,7 @@ TEST_P(Channels, closing_ends_all_waits) {
 }
 
 TEST_P(Channels, a_stopped_send_has_not_sent_and_an_accepted_one_succeeds) {
-  Channel<int> channel(loop(), 1);
+  TaskChannel<int> channel(loop(), 1);
   EXPECT_TRUE(channel.try_send(1));
   TaskScope scope(loop());
   scope.spawn(send_one(channel, 2));
@@ -165,7 +165,7 @@ TEST_P(Channels, a_stopped_send_has_not_sent_and_an_accepted_one_succeeds) {
 }
 
 TEST_P(Channels, a_stopped_receive_leaves_its_item) {
-  Channel<int> channel(loop(), 4);
+  TaskChannel<int> channel(loop(), 4);
   TaskScope scope(loop());
   scope.spawn(receive_one(channel));
   for (int i = 1; i <= 3; ++i) EXPECT_TRUE(channel.try_send(int(i)));
@@ -192,7 +192,7 @@ TEST_P(Channels, a_stopped_receive_leaves_its_item) {
 }
 
 TEST_P(Channels, a_destroyed_receiver_leaves_its_item) {
-  Channel<int> channel(loop(), 0);
+  TaskChannel<int> channel(loop(), 0);
   auto scope = std::make_unique<TaskScope>(loop());
   for (int i = 0; i < 2; ++i) scope->spawn(receive_one(channel));
   EXPECT_TRUE(channel.try_send(1));
@@ -207,7 +207,7 @@ TEST_P(Channels, a_destroyed_receiver_leaves_its_item) {
 TEST_P(Channels, no_item_is_lost_when_receivers_leave) {
   for (const std::vector<int>& order : {std::vector<int>{0, 2}, {2, 0}, {0, 1, 2, 3}, {3, 1, 0}}) {
     received.clear();
-    Channel<int> channel(loop(), 2);
+    TaskChannel<int> channel(loop(), 2);
     std::vector<std::unique_ptr<TaskScope>> scopes;
     for (int i = 0; i < 4; ++i) {
       scopes.push_back(std::make_unique<TaskScope>(loop()));
@@ -228,7 +228,7 @@ TEST_P(Channels, no_item_is_lost_when_receivers_leave) {
 
 /// As if the receivers that leave had never waited.
 TEST_P(Channels, the_order_is_kept_for_the_receivers_that_stay) {
-  Channel<int> channel(loop(), 0);
+  TaskChannel<int> channel(loop(), 0);
   std::vector<std::pair<int, int>> got;
   std::vector<std::unique_ptr<TaskScope>> scopes;
   for (int i = 0; i < 4; ++i) {
@@ -248,7 +248,7 @@ TEST_P(Channels, the_order_is_kept_for_the_receivers_that_stay) {
 }
 
 TEST_P(Channels, a_destroyed_sender_has_not_sent) {
-  Channel<int> channel(loop(), 0);
+  TaskChannel<int> channel(loop(), 0);
   {
     TaskScope scope(loop());
     scope.spawn(send_one(channel, 1));
@@ -257,10 +257,10 @@ TEST_P(Channels, a_destroyed_sender_has_not_sent) {
 }
 
 TEST_P(Channels, destroying_a_channel_ends_the_waits) {
-  auto channel = std::make_unique<Channel<int>>(loop(), 1);
+  auto channel = std::make_unique<TaskChannel<int>>(loop(), 1);
   for (int i = 0; i < 3; ++i) spawn(loop(), receive_one(*channel));
   EXPECT_TRUE(channel->try_send(1));
-  auto full = std::make_unique<Channel<int>>(loop(), 1);
+  auto full = std::make_unique<TaskChannel<int>>(loop(), 1);
   EXPECT_TRUE(full->try_send(1));
   spawn(loop(), send_one(*full, 2));
   channel.reset();
@@ -273,8 +273,8 @@ TEST_P(Channels, destroying_a_channel_ends_the_waits) {
 
 TEST_P(Channels, combinators_lose_no_item) {
   run([](EventLoop& loop, std::vector<int>& all) -> Task<> {
-    Channel<int> left(loop, 1);
-    Channel<int> right(loop, 1);
+    TaskChannel<int> left(loop, 1);
+    TaskChannel<int> right(loop, 1);
     EXPECT_EQ((co_await timeout(1ms, left.receive())).error(), system_error(ETIMEDOUT));
     for (int i = 0; i < 10; ++i) {
       loop.post([&] {
@@ -295,7 +295,7 @@ TEST_P(Channels, many_senders_and_receivers_transfer_every_item_once) {
   TAMBOUR_TRACE_SEED();
   test::Random random;
   for (const std::size_t capacity : {0, 1, 7}) {
-    Channel<int> channel(loop(), capacity);
+    TaskChannel<int> channel(loop(), capacity);
     std::vector<int> counts(600);
     int done = 0;
     for (int sender = 0; sender < 6; ++sender) {
@@ -323,7 +323,7 @@ TEST_P(Channels, many_senders_and_receivers_transfer_every_item_once) {
 }
 
 TEST_P(Channels, other_threads_post) {
-  Channel<int> channel(loop(), 1000);
+  TaskChannel<int> channel(loop(), 1000);
   spawn(loop(), receive_all(channel));
   loop().ref();
   std::thread other([&] {
@@ -341,7 +341,7 @@ TEST_P(Channels, other_threads_post) {
 
 TEST_P(Channels, other_threads_must_not_use_it) {
   testing::GTEST_FLAG(death_test_style) = "threadsafe";
-  Channel<int> channel(loop(), 1);
+  TaskChannel<int> channel(loop(), 1);
   EXPECT_DEATH(std::thread([&] { static_cast<void>(channel.try_send(1)); }).join(),
                "try_send.*channel_test.cpp");
 }

@@ -27,9 +27,9 @@ Task<Result<int>> parse(int value) {
 }
 
 Task<Result<std::unique_ptr<int>>> make(int value) {
-  auto made = std::make_unique<int>(value);
+  auto kind = std::make_unique<int>(value);
   if (value < 0) co_return std::unexpected(system_error(EINVAL));
-  co_return made;
+  co_return kind;
 }
 
 Task<Result<std::string>> convert(const char* text) { co_return text; }
@@ -59,10 +59,10 @@ Task<int&> refer(int& to) { co_return to; }
 template <class T>
 std::optional<T> result_of(EventLoop& loop, Task<T> task) {
   std::optional<T> result;
-  spawn(loop, [](Task<T> own, std::optional<T>& to) -> Task<> {
-    to.emplace(co_await std::move(own));
+  spawn(loop, [](Task<T> local, std::optional<T>& to) -> Task<> {
+    to.emplace(co_await std::move(local));
   }(std::move(task), result));
-  EXPECT_TRUE(tasks_of(loop).empty());
+  EXPECT_TRUE(detail::tasks_of(loop).empty());
   return result;
 }
 

@@ -10,15 +10,15 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/event_loop.h>
-#include <tambour/move_to.h>
-#include <tambour/socket.h>
-#include <tambour/socket_stream.h>
-#include <tambour/spawn_on.h>
-#include <tambour/task.h>
-#include <tambour/task_scope.h>
-#include <tambour/when.h>
-#include <tambour/worker_pool.h>
+#include <tambour/loop/event_loop.h>
+#include <tambour/net/move_to.h>
+#include <tambour/net/socket.h>
+#include <tambour/net/socket_stream.h>
+#include <tambour/net/spawn_on.h>
+#include <tambour/task/combinators.h>
+#include <tambour/task/scope.h>
+#include <tambour/task/task.h>
+#include <tambour/threads/worker_pool.h>
 
 namespace tambour::destructions_test {
 namespace {

@@ -14,11 +14,11 @@ namespace {
 
 // A handler has an awaitable for each co_await expression in its frame, and its promise once.
 TEST(TaskMemory, awaitables_and_promises_are_small) {
-  EXPECT_LE(sizeof(IoWait), 24U);
+  EXPECT_LE(sizeof(detail::IoWait), 24U);
   EXPECT_LE(sizeof(Stream::ReadBuffer), 40U);
   EXPECT_LE(sizeof(Stream::WriteBuffer), 32U);
   EXPECT_LE(sizeof(TaskEvent::Wait), 104U);
-  EXPECT_LE(sizeof(TaskPromise<void>), 56U);
+  EXPECT_LE(sizeof(detail::TaskPromise<void>), 56U);
 }
 
 TEST(TaskMemory, a_stop_cancels_the_waits_of_all_tasks_and_later_waits) {

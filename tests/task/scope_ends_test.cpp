@@ -1,4 +1,5 @@
-// Destruction of scopes and events: in their own handlers, before their tasks, after their loop.
+// Destruction of scopes and events: in their context_ handlers, before their tasks, after their
+// loop.
 #include <chrono>
 #include <coroutine>
 #include <memory>
@@ -12,13 +13,13 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/event_loop.h>
-#include <tambour/task.h>
-#include <tambour/task_event.h>
-#include <tambour/task_scope.h>
-#include <tambour/timer.h>
-#include <tambour/wait.h>
-#include <tambour/when.h>
+#include <tambour/loop/event_loop.h>
+#include <tambour/loop/timer.h>
+#include <tambour/task/combinators.h>
+#include <tambour/task/event.h>
+#include <tambour/task/scope.h>
+#include <tambour/task/sleep.h>
+#include <tambour/task/task.h>
 
 #include "support/files.h"
 
@@ -132,7 +133,7 @@ TEST_F(ScopeEnds, waits_for_an_event_that_is_destroyed_end) {
   event.reset();
   loop.run();
   EXPECT_EQ(ends, (std::vector<Error>{system_error(ECANCELED), system_error(ECANCELED)}));
-  EXPECT_TRUE(tasks_of(loop).empty());
+  EXPECT_TRUE(detail::tasks_of(loop).empty());
   // An event that was set completes its waits.
   event = std::make_unique<TaskEvent>(loop);
   spawn(loop, wait_for(*event, ends));
@@ -143,31 +144,31 @@ TEST_F(ScopeEnds, waits_for_an_event_that_is_destroyed_end) {
 }
 
 TEST_F(ScopeEnds, scopes_and_events_may_be_destroyed_after_their_loop) {
-  std::optional<EventLoop> own(std::in_place);
-  TaskEvent event(*own);
+  std::optional<EventLoop> loop(std::in_place);
+  TaskEvent event(*loop);
   std::vector<Error> ends;
-  TaskScope scope(*own);
+  TaskScope scope(*loop);
   scope.spawn(wait_for(event, ends));
-  spawn(*own, wait_for(event, ends));
-  own.reset();
+  spawn(*loop, wait_for(event, ends));
+  loop.reset();
   EXPECT_TRUE(ends.empty());
 }
 
 TEST_F(ScopeEnds, a_stop_requested_after_the_loop_has_no_effect) {
   const auto pipe = test::open_pipe();
   for (const bool by_outer : {false, true}) {
-    std::optional<EventLoop> own(std::in_place);
+    std::optional<EventLoop> loop(std::in_place);
     std::stop_source outer;
-    TaskEvent event(*own);
+    TaskEvent event(*loop);
     std::vector<Error> ends;
-    TaskScope scope(*own, outer.get_token());
+    TaskScope scope(*loop, outer.get_token());
     scope.spawn(wait_for(event, ends));
     scope.spawn(sleep_long());
     scope.spawn([](int fd) -> Task<> {
-      static_cast<void>(co_await ready(fd, Events::read));
+      static_cast<void>(co_await wait_ready(fd, Events::read));
     }(pipe.near.get()));
-    own->run_ready();
-    own.reset();
+    loop->run_ready();
+    loop.reset();
     if (by_outer) {
       outer.request_stop();
     } else {
@@ -182,7 +183,7 @@ TEST_F(ScopeEnds, a_stop_requested_after_the_loop_has_no_effect) {
 struct Foreign {
   struct promise_type {
     promise_type(EventLoop& loop, const std::stop_source& stop, auto&&... /*others*/)
-        : own{.loop = &loop, .stop = stop.get_token()} {}
+        : context_{.loop = &loop, .stop = stop.get_token()} {}
     Foreign get_return_object() {
       return Foreign{std::coroutine_handle<promise_type>::from_promise(*this)};
     }
@@ -190,8 +191,8 @@ struct Foreign {
     static std::suspend_always final_suspend() noexcept { return {}; }
     static void return_void() {}
     static void unhandled_exception() { throw; }
-    [[nodiscard]] const TaskContext& context() const { return own; }
-    TaskContext own;
+    [[nodiscard]] const TaskContext& context() const { return context_; }
+    TaskContext context_;
   };
 
   explicit Foreign(std::coroutine_handle<> frame) : handle(frame) {}
@@ -206,7 +207,7 @@ Foreign sleep_foreign(EventLoop& /*loop*/, const std::stop_source& /*stop*/) {
   static_cast<void>(co_await sleep_for(1h));
 }
 Foreign wait_for_foreign(EventLoop& /*loop*/, const std::stop_source& /*stop*/, int fd) {
-  static_cast<void>(co_await ready(fd, Events::read));
+  static_cast<void>(co_await wait_ready(fd, Events::read));
 }
 Foreign wait_for_foreign(EventLoop& /*loop*/, const std::stop_source& /*stop*/, TaskEvent& event) {
   static_cast<void>(co_await event.wait());
@@ -215,26 +216,26 @@ Foreign wait_for_foreign(EventLoop& /*loop*/, const std::stop_source& /*stop*/, 
 TEST_F(ScopeEnds, a_stop_of_a_wait_after_the_loop_has_no_effect) {
   const auto pipe = test::open_pipe();
   std::stop_source stop;
-  std::optional<EventLoop> own(std::in_place);
-  TaskEvent event(*own);
-  std::optional<TaskEvent> destroyed(std::in_place, *own);
-  const Foreign sleeping = sleep_foreign(*own, stop);
-  const Foreign reading = wait_for_foreign(*own, stop, pipe.near.get());
-  const Foreign waiting = wait_for_foreign(*own, stop, event);
-  const Foreign waiting_for_destroyed = wait_for_foreign(*own, stop, *destroyed);
-  own->run_ready();
-  own.reset();
+  std::optional<EventLoop> loop(std::in_place);
+  TaskEvent event(*loop);
+  std::optional<TaskEvent> destroyed(std::in_place, *loop);
+  const Foreign sleeping = sleep_foreign(*loop, stop);
+  const Foreign reading = wait_for_foreign(*loop, stop, pipe.near.get());
+  const Foreign waiting = wait_for_foreign(*loop, stop, event);
+  const Foreign waiting_for_destroyed = wait_for_foreign(*loop, stop, *destroyed);
+  loop->run_ready();
+  loop.reset();
   destroyed.reset();
   stop.request_stop();
-  for (const Foreign* each : {&sleeping, &reading, &waiting, &waiting_for_destroyed})
-    EXPECT_FALSE(each->handle.done());
+  for (const Foreign* foreign : {&sleeping, &reading, &waiting, &waiting_for_destroyed})
+    EXPECT_FALSE(foreign->handle.done());
 }
 
 TEST_F(ScopeEnds, functions_called_after_the_loop_abort_with_a_message) {
-  std::optional<EventLoop> own(std::in_place);
-  TaskEvent event(*own);
-  TaskScope scope(*own);
-  own.reset();
+  std::optional<EventLoop> loop(std::in_place);
+  TaskEvent event(*loop);
+  TaskScope scope(*loop);
+  loop.reset();
   EXPECT_DEATH(event.set(),
                "TaskEvent::set.. called on an object created in .*scope_ends_test.*"
                "after its EventLoop .created in .*was destroyed");
@@ -290,8 +291,8 @@ TEST_F(ScopeEnds, a_task_that_destroys_its_scope_aborts_with_a_message) {
       while_running);
   EXPECT_DEATH(
       {
-        Task<> task = [](std::unique_ptr<TaskScope>& own) -> Task<> {
-          own.reset();
+        Task<> task = [](std::unique_ptr<TaskScope>& local) -> Task<> {
+          local.reset();
           co_return;
         }(scope);
         scope->spawn(std::move(task));

@@ -48,7 +48,7 @@ TEST_P(Spawn, captures_of_a_lambda_exist_until_its_task_has_ended) {
   loop().run();
   EXPECT_EQ(log, (std::vector<std::string>{long_text, long_text}));
   EXPECT_TRUE(watched.expired());
-  EXPECT_TRUE(tasks_of(loop()).empty());
+  EXPECT_TRUE(detail::tasks_of(loop()).empty());
 }
 
 TEST_P(Spawn, arguments_are_copied_or_moved_into_the_frame) {
@@ -59,9 +59,11 @@ TEST_P(Spawn, arguments_are_copied_or_moved_into_the_frame) {
     scope.spawn(log_later, std::ref(log), text);
     scope.spawn(log_later, std::ref(log), long_text + "2");
     auto pointer = std::make_unique<std::string>(long_text + "3");
-    scope.spawn([](std::vector<std::string>& to,
-                   std::unique_ptr<std::string> own) -> Task<> { co_await log_later(to, *own); },
-                std::ref(log), std::move(pointer));
+    scope.spawn(
+        [](std::vector<std::string>& to, std::unique_ptr<std::string> own_text) -> Task<> {
+          co_await log_later(to, *own_text);
+        },
+        std::ref(log), std::move(pointer));
   }
   // Converted to a std::string, which the parameter refers to.
   scope.spawn(log_later, std::ref(log), "a literal that is too long for the buffer of a string");
@@ -128,7 +130,8 @@ TEST_P(Spawn, exceptions_and_stops_are_those_of_the_task) {
 TEST_P(Spawn, destroying_the_scope_destroys_the_task_before_its_callable) {
   std::vector<std::string> order;
   struct Note {
-    Note(std::vector<std::string>& said, std::string what) : to(&said), text(std::move(what)) {}
+    Note(std::vector<std::string>& said, std::string subject)
+        : to(&said), text(std::move(subject)) {}
     Note(Note&& other) noexcept : to(std::exchange(other.to, nullptr)), text(other.text) {}
     Note& operator=(Note&&) = delete;
     ~Note() {

@@ -12,14 +12,14 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/codec.h>
-#include <tambour/event_loop.h>
-#include <tambour/socket_stream.h>
-#include <tambour/task.h>
-#include <tambour/task_event.h>
-#include <tambour/task_scope.h>
-#include <tambour/wait.h>
-#include <tambour/when.h>
+#include <tambour/loop/event_loop.h>
+#include <tambour/net/codec.h>
+#include <tambour/net/socket_stream.h>
+#include <tambour/task/combinators.h>
+#include <tambour/task/event.h>
+#include <tambour/task/scope.h>
+#include <tambour/task/sleep.h>
+#include <tambour/task/task.h>
 
 namespace tambour::stack_test {
 namespace {
@@ -186,7 +186,7 @@ TEST_F(TaskStack, an_awaitable_of_the_program_may_resume_a_task_directly) {
   }(loop, ended));
   loop.run();
   EXPECT_EQ(ended, many + 3);
-  EXPECT_TRUE(tasks_of(loop).empty());
+  EXPECT_TRUE(detail::tasks_of(loop).empty());
 }
 
 }  // namespace

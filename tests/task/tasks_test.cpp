@@ -10,12 +10,12 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/hooks.h>
-#include <tambour/task.h>
-#include <tambour/task_event.h>
-#include <tambour/task_scope.h>
-#include <tambour/wait.h>
-#include <tambour/when.h>
+#include <tambour/loop/hooks.h>
+#include <tambour/task/combinators.h>
+#include <tambour/task/event.h>
+#include <tambour/task/scope.h>
+#include <tambour/task/sleep.h>
+#include <tambour/task/task.h>
 
 #include "support/files.h"
 #include "support/on_every_backend.h"
@@ -71,7 +71,7 @@ TEST_P(Tasks, does_nothing_until_it_is_awaited) {
   }(std::move(task), log));
   // None of these tasks suspends.
   EXPECT_EQ(log, (std::vector<std::string>{"number 1", "awaited 1"}));
-  EXPECT_TRUE(tasks_of(loop()).empty());
+  EXPECT_TRUE(detail::tasks_of(loop()).empty());
 }
 
 TEST_P(Tasks, returns_references_and_move_only_values) {
@@ -86,7 +86,7 @@ TEST_P(Tasks, returns_references_and_move_only_values) {
     const auto moved = co_await second(7);
     EXPECT_EQ(*moved, 7);
   }(refer, move, there));
-  EXPECT_TRUE(tasks_of(loop()).empty());
+  EXPECT_TRUE(detail::tasks_of(loop()).empty());
 }
 
 TEST_P(Tasks, a_long_chain_of_tasks_that_end_at_once_does_not_grow_the_stack) {
@@ -269,12 +269,12 @@ TEST_P(Tasks, a_scope_stops_its_other_tasks_if_one_throws) {
   EXPECT_EQ(log, (std::vector<std::string>{"1" + cancelled, "2" + cancelled, "caught"}));
 }
 
-Task<> join_and_log(TaskScope& scope, std::vector<std::string>& log, const char* what) {
+Task<> join_and_log(TaskScope& scope, std::vector<std::string>& log, const char* text) {
   try {
     co_await scope.join();
-    log.emplace_back(what);
+    log.emplace_back(text);
   } catch (const std::runtime_error& thrown) {
-    log.push_back(std::string(what) + ": " + thrown.what());
+    log.push_back(std::string(text) + ": " + thrown.what());
   }
 }
 
@@ -389,7 +389,7 @@ TEST_P(Tasks, a_completed_wait_does_not_receive_a_stop_request) {
   TaskEvent event(loop());
   scope.spawn([](Tasks& self, int fd, TaskEvent& set) -> Task<> {
     const std::array<bool, 4> waited{
-        (co_await sleep_for(0ms)).has_value(), (co_await ready(fd, Events::read)).has_value(),
+        (co_await sleep_for(0ms)).has_value(), (co_await wait_ready(fd, Events::read)).has_value(),
         (co_await set.wait()).has_value(), co_await self.number_after(1h, 1) == 1};
     if (waited[3]) self.log.emplace_back("ended");
   }(*this, ends.near.get(), event));
@@ -482,10 +482,10 @@ TEST_P(Tasks, a_stopped_timeout_returns_the_result_of_its_task) {
   std::vector<Error> errors;
   // After its sleep was stopped, the task takes longer to end.
   auto run = [](Tasks& self, std::vector<int>& values) -> Task<> {
-    const Result<int> value = co_await timeout(1h, [](Tasks& own) -> Task<int> {
+    const Result<int> value = co_await timeout(1h, [](Tasks& local) -> Task<int> {
       static_cast<void>(co_await sleep_for(1h));
-      TaskScope unstoppable(own.loop());
-      unstoppable.spawn(own.number_after(1ms, 42));
+      TaskScope unstoppable(local.loop());
+      unstoppable.spawn(local.number_after(1ms, 42));
       co_await unstoppable.join();
       co_return 42;
     }(self));
@@ -493,10 +493,10 @@ TEST_P(Tasks, a_stopped_timeout_returns_the_result_of_its_task) {
     if (value) values.push_back(*value);
   };
   auto run_void = [](Tasks& self, std::vector<Error>& ends) -> Task<> {
-    const Result<> ended = co_await timeout(1h, [](Tasks& own) -> Task<> {
-      static_cast<void>(co_await own.number_after(1h, 1));
-      TaskScope unstoppable(own.loop());
-      unstoppable.spawn(own.number_after(1ms, 2));
+    const Result<> ended = co_await timeout(1h, [](Tasks& tasks) -> Task<> {
+      static_cast<void>(co_await tasks.number_after(1h, 1));
+      TaskScope unstoppable(tasks.loop());
+      unstoppable.spawn(tasks.number_after(1ms, 2));
       co_await unstoppable.join();
     }(self));
     ends.push_back(ended ? Error() : ended.error());
@@ -540,13 +540,13 @@ TEST_P(Tasks, waits_for_a_descriptor) {
   spawn(loop(), [](Tasks& self) -> Task<> {
     test::Ends ends = test::open_pipe();
     const Result<Events> early = co_await timeout(1ms, [](int fd) -> Task<Result<Events>> {
-      co_return co_await ready(fd, Events::read);
+      co_return co_await wait_ready(fd, Events::read);
     }(ends.near.get()));
     EXPECT_EQ(early.error(), system_error(ETIMEDOUT));
     test::write_to(ends.far);
-    const Result<Events> events = co_await ready(ends.near.get(), Events::read);
+    const Result<Events> events = co_await wait_ready(ends.near.get(), Events::read);
     EXPECT_TRUE(events && has(*events, Events::read));
-    EXPECT_EQ((co_await ready(-1, Events::read)).error(), system_error(EBADF));
+    EXPECT_EQ((co_await wait_ready(-1, Events::read)).error(), system_error(EBADF));
     self.log.emplace_back("done");
   }(*this));
   loop().run();
@@ -558,9 +558,9 @@ TEST_P(Tasks, a_stopped_task_no_longer_waits_for_its_descriptor) {
   TaskScope scope(loop());
   Error error;
   scope.spawn([](int fd, Error& reported) -> Task<> {
-    reported = (co_await ready(fd, Events::read)).error();
+    reported = (co_await wait_ready(fd, Events::read)).error();
     // Again, after the stop.
-    EXPECT_EQ((co_await ready(fd, Events::read)).error(), system_error(ECANCELED));
+    EXPECT_EQ((co_await wait_ready(fd, Events::read)).error(), system_error(ECANCELED));
   }(ends.near.get(), error));
   loop().run_ready();
   scope.request_stop();

@@ -143,16 +143,16 @@ TEST_P(WhenRanges, a_time_limit_stops_all_tasks_of_a_range) {
 TEST_P(WhenRanges, destroying_the_awaiting_task_destroys_the_tasks) {
   auto witness = std::make_shared<int>(1);
   const std::weak_ptr<int> watched = witness;
-  auto wait = [](std::shared_ptr<int> own) -> Task<> {
+  auto wait = [](std::shared_ptr<int> own_local) -> Task<> {
     co_await sleep_for(1h);
-    static_cast<void>(own);
+    static_cast<void>(own_local);
   };
   {
     TaskScope scope(loop());
     std::vector<Task<>> tasks;
     for (int i = 0; i < 3; ++i) tasks.push_back(wait(witness));
     witness.reset();
-    scope.spawn([](std::vector<Task<>> own) -> Task<> { co_await when_all(std::move(own)); },
+    scope.spawn([](std::vector<Task<>> local) -> Task<> { co_await when_all(std::move(local)); },
                 std::move(tasks));
     run_iterations();
     EXPECT_FALSE(watched.expired());
@@ -162,7 +162,7 @@ TEST_P(WhenRanges, destroying_the_awaiting_task_destroys_the_tasks) {
 
 TEST_P(WhenRanges, empty_tasks_and_when_any_of_an_empty_range_abort) {
   testing::GTEST_FLAG(death_test_style) = "threadsafe";
-  const auto any = [](Tasks own) -> Task<> { co_await when_any(std::move(own)); };
+  const auto any = [](Tasks tasks) -> Task<> { co_await when_any(std::move(tasks)); };
   EXPECT_DEATH(
       {
         EventLoop other(options());

@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/loop_group.h>
+#include <tambour/threads/loop_group.h>
 
 namespace tambour::loop_choice_test {
 namespace {
@@ -53,10 +53,10 @@ TEST(LoopGroup, gives_its_threads_their_timer_slack) {
     group.for_each([&](EventLoop&) { slack_ns = ::prctl(PR_GET_TIMERSLACK); });
     return slack_ns;
   };
-  const int own = ::prctl(PR_GET_TIMERSLACK);
+  const int local = ::prctl(PR_GET_TIMERSLACK);
   EXPECT_EQ(slack_of(Duration(1234)), 1234);
-  EXPECT_EQ(slack_of(Duration::zero()), own) << "a new thread inherits the slack of its creator";
-  EXPECT_EQ(::prctl(PR_GET_TIMERSLACK), own);
+  EXPECT_EQ(slack_of(Duration::zero()), local) << "a new thread inherits the slack of its creator";
+  EXPECT_EQ(::prctl(PR_GET_TIMERSLACK), local);
 }
 
 TEST(LoopGroup, names_its_threads) {
@@ -113,16 +113,16 @@ TEST(LoopGroupDeath, waiting_for_the_group_on_its_own_thread_aborts) {
   LoopGroup group({.threads = 1});
   EXPECT_DEATH(
       {
-        LoopGroup own({.threads = 1});
-        own[0].post([&own] { own.join(); });
-        own.join();
+        LoopGroup local({.threads = 1});
+        local[0].post([&local] { local.join(); });
+        local.join();
       },
       "contract violated: .*joined by one of its own threads");
   EXPECT_DEATH(
       {
-        LoopGroup own({.threads = 1});
-        own[0].post([&own] { own.for_each([](EventLoop&) {}); });
-        own.join();
+        LoopGroup loop_group({.threads = 1});
+        loop_group[0].post([&loop_group] { loop_group.for_each([](EventLoop&) {}); });
+        loop_group.join();
       },
       "contract violated: .*waited for the threads");
 }

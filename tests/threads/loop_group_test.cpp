@@ -1,5 +1,5 @@
 // Loop groups: threads, round robin, and shutdown, on every backend.
-#include <tambour/loop_group.h>
+#include <tambour/threads/loop_group.h>
 
 #include <array>
 #include <atomic>
@@ -10,8 +10,8 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/task_scope.h>
-#include <tambour/wait.h>
+#include <tambour/task/scope.h>
+#include <tambour/task/sleep.h>
 
 #include "support/on_every_backend.h"
 #include "support/process.h"
@@ -134,14 +134,14 @@ TEST_P(LoopGroups, leave_nothing_open) {
 }
 
 TEST_P(LoopGroups, threads_post_to_each_other) {
-  const std::size_t each = test::scaled(20'000);
+  const std::size_t value = test::scaled(20'000);
   LoopGroup group(of(3));
   std::array<std::atomic<std::size_t>, 3> received{};
   EXPECT_TRUE(group.for_each([&](EventLoop&) {
-    for (std::size_t i = 0; i < each; ++i) {
+    for (std::size_t i = 0; i < value; ++i) {
       const std::size_t to = i % 3;
       group[to].post([&, to] {
-        if (++received[to] == each) received[to].notify_one();
+        if (++received[to] == value) received[to].notify_one();
       });
     }
   }));
@@ -149,7 +149,7 @@ TEST_P(LoopGroups, threads_post_to_each_other) {
   // Each loop posts to each; for_each() runs after the tasks that were posted before it.
   EXPECT_TRUE(group.for_each([](EventLoop&) {}));
   for (const auto& count : received) sum += count;
-  EXPECT_EQ(sum, 3 * each);
+  EXPECT_EQ(sum, 3 * value);
 }
 
 TEST_P(LoopGroups, a_loop_that_fails_to_open_is_an_error_and_leaks_nothing) {

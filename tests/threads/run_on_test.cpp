@@ -76,9 +76,9 @@ TEST_P(RunOnLoop, results_come_back_to_the_awaiting_task) {
 TEST_P(RunOnLoop, exceptions_come_back_to_the_awaiting_task) {
   LoopGroup group(group_options(1));
   run([](EventLoop& other) -> Task<> {
-    auto thrower = [](const char* what) -> Task<int> {
+    auto thrower = [](const char* text) -> Task<int> {
       co_await sleep_for(1ms);
-      throw std::runtime_error(what);
+      throw std::runtime_error(text);
     };
     EXPECT_THROW(static_cast<void>(co_await run_on(other, thrower, "later")), std::runtime_error);
     auto at_once = []() -> int { throw std::runtime_error("at once"); };
@@ -121,9 +121,9 @@ TEST_P(RunOnLoop, a_task_that_has_not_started_never_starts_after_a_stop) {
   std::vector<Error> ends;
   TaskScope scope(loop());
   const auto wait = [&]() -> Task<> {
-    auto never = [](std::shared_ptr<int> own) -> Task<int> {
+    auto never = [](std::shared_ptr<int> local) -> Task<int> {
       ADD_FAILURE() << "started";
-      co_return *own;
+      co_return *local;
     };
     const auto result = co_await run_on(*other, never, std::move(witness));
     ends.push_back(result.error());
@@ -141,7 +141,7 @@ TEST_P(RunOnLoop, a_task_that_has_not_started_never_starts_after_a_stop) {
   EXPECT_EQ(ends, std::vector<Error>(2, cancelled));
   other->run_ready();
   other->run_ready();
-  EXPECT_TRUE(tasks_of(*other).empty());
+  EXPECT_TRUE(detail::tasks_of(*other).empty());
 }
 
 TEST_P(RunOnLoop, the_wait_ends_when_the_other_loop_is_destroyed) {
@@ -155,7 +155,7 @@ TEST_P(RunOnLoop, the_wait_ends_when_the_other_loop_is_destroyed) {
       end = co_await run_on(*other, sleep, std::move(witness));
     });
     for (int i = 0; i < iterations; ++i) other->run_ready();
-    EXPECT_EQ(tasks_of(*other).size(), iterations == 0 ? 0U : 1U);
+    EXPECT_EQ(detail::tasks_of(*other).size(), iterations == 0 ? 0U : 1U);
     run_iterations();
     EXPECT_FALSE(end);
     other.reset();

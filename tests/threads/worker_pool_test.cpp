@@ -1,6 +1,6 @@
 // Calls on worker threads: where they run, what they return, and which objects may be destroyed in
 // the meantime.
-#include <tambour/worker_pool.h>
+#include <tambour/threads/worker_pool.h>
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,9 +20,9 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/simulation.h>
-#include <tambour/task_scope.h>
-#include <tambour/wait.h>
+#include <tambour/sim/simulation.h>
+#include <tambour/task/scope.h>
+#include <tambour/task/sleep.h>
 
 #include "support/on_every_backend.h"
 #include "support/process.h"
@@ -91,7 +91,7 @@ TEST_P(WorkerPools, runs_at_most_one_call_per_thread_at_a_time) {
   constexpr unsigned threads = 3;
   WorkerPool pool(threads);
   std::atomic<unsigned> inside{0};
-  std::atomic<unsigned> most{0};
+  std::atomic<unsigned> limit{0};
   std::atomic<unsigned> calls{0};
   std::latch first(threads);
   std::vector<Error> results;
@@ -100,8 +100,8 @@ TEST_P(WorkerPools, runs_at_most_one_call_per_thread_at_a_time) {
                       pool,
                       [&] {
                         const unsigned now = ++inside;
-                        unsigned former = most.load();
-                        while (former < now && !most.compare_exchange_weak(former, now)) {
+                        unsigned former = limit.load();
+                        while (former < now && !limit.compare_exchange_weak(former, now)) {
                         }
                         // The first three calls meet here, so three run at the same time.
                         if (++calls <= threads) first.arrive_and_wait();
@@ -111,7 +111,7 @@ TEST_P(WorkerPools, runs_at_most_one_call_per_thread_at_a_time) {
   }
   loop().run();
   EXPECT_EQ(results, std::vector<Error>(200));
-  EXPECT_EQ(most, threads);
+  EXPECT_EQ(limit, threads);
 }
 
 TEST_P(WorkerPools, a_call_stopped_before_it_began_is_never_made) {
@@ -296,9 +296,9 @@ TEST_P(WorkerPools, tasks_are_stopped_and_destroyed_while_their_pool_ends) {
   for (const Error& error : results) EXPECT_TRUE(!error || error == system_error(ECANCELED));
 }
 
-/// Returns a pointer that runs `what` when its last copy is destroyed.
-std::shared_ptr<void> on_destruction(std::function<void()> what) {
-  return {nullptr, [act = std::move(what)](void*) { act(); }};
+/// Returns a pointer that runs `subject` when its last copy is destroyed.
+std::shared_ptr<void> on_destruction(std::function<void()> subject) {
+  return {nullptr, [act = std::move(subject)](void*) { act(); }};
 }
 
 TEST(WorkerPoolEnd, dropped_calls_may_use_the_pool) {
@@ -339,26 +339,26 @@ TEST(WorkerPoolLimit, the_greatest_limit_of_queued_calls_accepts_calls) {
 }
 
 std::string simulated_run(std::uint64_t seed) {
-  Simulation simulation(seed, SimulationOptions::rough(seed));
-  SimulatedHost& host = simulation.add_host("host");
+  sim::Simulation simulation(seed, sim::Options::rough(seed));
+  sim::Host& host = simulation.add_host("host");
   EventLoop loop(host.loop_options());
   WorkerPool pool(2);
   std::vector<int> order;
   const auto here = std::this_thread::get_id();
   TaskScope scope(loop);
   for (int i = 0; i < 5; ++i) {
-    scope.spawn(
-        [](Simulation& sim, WorkerPool& with, auto thread, auto& called, int number) -> Task<> {
-          const auto started = sim.now();
-          const auto got = co_await with.run([&] {
-            EXPECT_EQ(std::this_thread::get_id(), thread);
-            called.push_back(number);
-            return number;
-          });
-          EXPECT_EQ(got, number);
-          EXPECT_GT(sim.now(), started) << "in a later iteration";
-          sim.note(std::to_string(number));
-        }(simulation, pool, here, order, i));
+    scope.spawn([](sim::Simulation& sim, WorkerPool& with, auto thread, auto& called,
+                   int number) -> Task<> {
+      const auto started = sim.now();
+      const auto got = co_await with.run([&] {
+        EXPECT_EQ(std::this_thread::get_id(), thread);
+        called.push_back(number);
+        return number;
+      });
+      EXPECT_EQ(got, number);
+      EXPECT_GT(sim.now(), started) << "in a later iteration";
+      sim.note(std::to_string(number));
+    }(simulation, pool, here, order, i));
     EXPECT_TRUE(order.empty());
   }
   TaskScope stopped(loop);
@@ -373,7 +373,7 @@ std::string simulated_run(std::uint64_t seed) {
       co_await with.run([] { ADD_FAILURE() << "the call must not be made"; });
     }(pool));
   }
-  EXPECT_EQ(simulation.run(), SimulationEnd::finished);
+  EXPECT_EQ(simulation.run(), sim::End::finished);
   EXPECT_EQ(order, (std::vector<int>{0, 1, 2, 3, 4}));
   EXPECT_TRUE(stopped.empty());
   return simulation.trace();

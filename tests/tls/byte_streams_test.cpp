@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/byte_stream.h>
+#include <tambour/net/byte_stream.h>
 #include <tambour/tambour.h>
 
 #include "support/on_every_backend.h"
@@ -131,13 +131,13 @@ class ByteStreams : public test::OnEveryBackend {
   ByteEnds secure(ByteEnds ends, const Contexts& contexts) {
     ByteEnds secured;
     TaskScope scope(loop());
-    scope.spawn([](ByteStream below, TlsServerContext tls, ByteStream& into) -> Task<> {
-      auto done = co_await tls_accept(std::move(below), tls);
+    scope.spawn([](ByteStream below, tls::ServerContext tls, ByteStream& into) -> Task<> {
+      auto done = co_await tls::accept(std::move(below), tls);
       EXPECT_TRUE(done) << done.error().message();
       if (done) into = std::move(*done);
     }(std::move(ends.far), contexts.server, secured.far));
-    run([](ByteStream below, TlsClientContext tls, ByteStream& into) -> Task<> {
-      auto done = co_await tls_connect(std::move(below), tls, "localhost");
+    run([](ByteStream below, tls::ClientContext tls, ByteStream& into) -> Task<> {
+      auto done = co_await tls::connect(std::move(below), tls, "localhost");
       EXPECT_TRUE(done) << done.error().message();
       if (done) into = std::move(*done);
     }(std::move(ends.near), contexts.client, secured.near));
@@ -208,7 +208,7 @@ TEST_P(ByteStreams, tls_inside_tls_on_a_socket) {
   const Contexts outer;
   const Contexts inner;
   ByteEnds once = secure(sockets(), outer);
-  const TlsSession* const first = once.near.tls();
+  const tls::Session* const first = once.near.tls();
   ASSERT_NE(first, nullptr);
   ByteEnds twice = secure(std::move(once), inner);
   ASSERT_NE(twice.near.tls(), nullptr);
@@ -229,8 +229,8 @@ TEST_P(ByteStreams, at_most_four_sessions_on_a_socket) {
   auto far = ends.far.release_socket(none);
   ASSERT_TRUE(near && far);
   expect_exchange(*near, *far, 100'000);
-  run([](SocketStream& stream, TlsClientContext tls) -> Task<> {
-    EXPECT_EQ((co_await tls_connect(stream, tls, "localhost")).error(), system_error(EALREADY));
+  run([](SocketStream& stream, tls::ClientContext tls) -> Task<> {
+    EXPECT_EQ((co_await tls::connect(stream, tls, "localhost")).error(), system_error(EALREADY));
   }(*near, contexts.client));
 }
 
@@ -243,8 +243,8 @@ TEST_P(ByteStreams, a_nested_handshake_that_fails_leaves_no_plaintext) {
   {
     // The task is destroyed in the middle of its handshake.
     TaskScope scope(loop());
-    scope.spawn([](SocketStream& stream, TlsClientContext tls) -> Task<> {
-      static_cast<void>(co_await tls_connect(stream, tls, "localhost"));
+    scope.spawn([](SocketStream& stream, tls::ClientContext tls) -> Task<> {
+      static_cast<void>(co_await tls::connect(stream, tls, "localhost"));
     }(near, contexts.client));
     run([]() -> Task<> { static_cast<void>(co_await sleep_for(1ms)); }());
   }
@@ -261,17 +261,17 @@ TEST_P(ByteStreams, tls_begins_with_bytes_that_were_received) {
   test::StreamEnds ends = test::open_stream_ends(loop());
   TaskScope scope(loop());
   ByteEnds secured;
-  scope.spawn([](SocketStream stream, TlsClientContext tls, ByteStream& into) -> Task<> {
-    const auto done = co_await tls_connect(stream, tls, "localhost");
+  scope.spawn([](SocketStream stream, tls::ClientContext tls, ByteStream& into) -> Task<> {
+    const auto done = co_await tls::connect(stream, tls, "localhost");
     EXPECT_TRUE(done);
     into = ByteStream(std::move(stream));
   }(std::move(ends.near), contexts.client, secured.near));
-  run([](SocketStream stream, TlsServerContext tls, ByteStream& into) -> Task<> {
+  run([](SocketStream stream, tls::ServerContext tls, ByteStream& into) -> Task<> {
     Buffer hello;
     const auto got = co_await stream.read(hello, 100);
     EXPECT_TRUE(got && *got == 100);
     ByteStream bytes(std::move(stream), std::move(hello));
-    auto done = co_await tls_accept(std::move(bytes), tls);
+    auto done = co_await tls::accept(std::move(bytes), tls);
     EXPECT_TRUE(done) << done.error().message();
     if (done) into = std::move(*done);
   }(std::move(ends.far), contexts.server, secured.far));
@@ -294,19 +294,19 @@ TEST_P(ByteStreams, a_handshake_over_another_kind_fails) {
   const Contexts contexts;
   ByteEnds ends = pipes();
   TaskScope scope(loop());
-  scope.spawn([](ByteStream below, TlsServerContext tls) -> Task<> {
-    static_cast<void>(co_await tls_accept(std::move(below), tls));
+  scope.spawn([](ByteStream below, tls::ServerContext tls) -> Task<> {
+    static_cast<void>(co_await tls::accept(std::move(below), tls));
   }(std::move(ends.far), contexts.server));
-  run([](ByteStream below, TlsClientContext tls) -> Task<> {
-    const auto done = co_await tls_connect(std::move(below), tls, "other.test");
-    EXPECT_EQ(done.error(), TlsError::certificate_wrong_host);
+  run([](ByteStream below, tls::ClientContext tls) -> Task<> {
+    const auto done = co_await tls::connect(std::move(below), tls, "other.test");
+    EXPECT_EQ(done.error(), tls::ErrorCode::certificate_wrong_host);
   }(std::move(ends.near), contexts.client));
   // The peer of a stream that ends without close_notify.
   ends = secure(pipes(), contexts);
   ends.far.close();
   run([](ByteStream& stream) -> Task<> {
     Buffer bytes;
-    EXPECT_EQ((co_await stream.read(bytes)).error(), TlsError::truncated);
+    EXPECT_EQ((co_await stream.read(bytes)).error(), tls::ErrorCode::truncated);
   }(ends.near));
 }
 

@@ -36,23 +36,23 @@ class TlsChangedFiles : public testing::Test {
  protected:
   TlsChangedFiles() { put(certified("one")); }
 
-  void put(const test::Certified& made) const {
-    write_file(certificate, made.certificate);
-    write_file(key, made.key);
+  void put(const test::Certified& certified) const {
+    write_file(certificate, certified.certificate);
+    write_file(key, certified.key);
   }
 
   /// Each handshake examines the files.
-  TlsServerOptions options() {
-    TlsServerOptions made;
-    made.identities = {{.certificate = TlsPem::file(certificate), .key = TlsPem::file(key)}};
-    made.file_check_interval = 1ns;
-    made.on_reload = [this](const std::expected<void, TlsFailure>& result) {
+  tls::ServerOptions options() {
+    tls::ServerOptions created;
+    created.identities = {{.certificate = tls::Pem::file(certificate), .key = tls::Pem::file(key)}};
+    created.file_check_interval = 1ns;
+    created.on_reload = [this](const std::expected<void, tls::Failure>& result) {
       messages.push_back(result ? "loaded" : result.error().message);
     };
-    return made;
+    return created;
   }
 
-  Seen shake_hands(const TlsServerContext& server) {
+  Seen shake_hands(const tls::ServerContext& server) {
     return test::handshake(loop, server, client, "localhost");
   }
 
@@ -62,11 +62,11 @@ class TlsChangedFiles : public testing::Test {
     EXPECT_EQ(messages.size(), count);
   }
 
-  static TlsClientContext make_client() {
-    TlsClientOptions made;
-    made.authorities = Contexts::authority().pem();
-    made.sessions_max = 0;
-    return or_throw(TlsClientContext::create(made));
+  static tls::ClientContext make_client() {
+    tls::ClientOptions options;
+    options.authorities = Contexts::authority().pem();
+    options.sessions_max = 0;
+    return or_throw(tls::ClientContext::create(options));
   }
 
   const test::TemporaryFolder folder;
@@ -74,11 +74,11 @@ class TlsChangedFiles : public testing::Test {
   const std::string key = folder.path() + "/key.pem";
   std::vector<std::string> messages;
   EventLoop loop;
-  TlsClientContext client = make_client();
+  tls::ClientContext client = make_client();
 };
 
 TEST_F(TlsChangedFiles, a_new_certificate_is_loaded) {
-  const auto server = or_throw(TlsServerContext::create(options()));
+  const auto server = or_throw(tls::ServerContext::create(options()));
   EXPECT_EQ(shake_hands(server).subject, "CN=one");
   put(certified("two"));
   EXPECT_EQ(shake_hands(server).subject, "CN=one");
@@ -90,7 +90,7 @@ TEST_F(TlsChangedFiles, a_new_certificate_is_loaded) {
 }
 
 TEST_F(TlsChangedFiles, the_former_pair_stays_until_both_files_are_new) {
-  const auto server = or_throw(TlsServerContext::create(options()));
+  const auto server = or_throw(tls::ServerContext::create(options()));
   const test::Certified two = certified("two");
   write_file(certificate, two.certificate);
   EXPECT_EQ(shake_hands(server).subject, "CN=one");
@@ -107,7 +107,7 @@ TEST_F(TlsChangedFiles, the_former_pair_stays_until_both_files_are_new) {
 }
 
 TEST_F(TlsChangedFiles, a_bad_file_is_reported_once) {
-  const auto server = or_throw(TlsServerContext::create(options()));
+  const auto server = or_throw(tls::ServerContext::create(options()));
   write_file(certificate, "nonsense");
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(shake_hands(server).subject, "CN=one");
@@ -117,7 +117,7 @@ TEST_F(TlsChangedFiles, a_bad_file_is_reported_once) {
 }
 
 TEST_F(TlsChangedFiles, a_missing_file_is_waited_for) {
-  const auto server = or_throw(TlsServerContext::create(options()));
+  const auto server = or_throw(tls::ServerContext::create(options()));
   std::filesystem::remove(certificate);
   std::filesystem::remove(key);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(shake_hands(server).subject, "CN=one");
@@ -133,18 +133,18 @@ TEST_F(TlsChangedFiles, a_link_to_other_files_is_followed) {
   const std::string link = folder.path() + "/live";
   const auto put_in = [&](const std::string& name) {
     const std::string path = folder.path() + "/" + name;
-    const test::Certified made = certified(name);
+    const test::Certified created = certified(name);
     std::filesystem::create_directory(path);
-    write_file(path + "/cert.pem", made.certificate);
-    write_file(path + "/key.pem", made.key);
+    write_file(path + "/cert.pem", created.certificate);
+    write_file(path + "/key.pem", created.key);
     std::filesystem::create_directory_symlink(name, link + ".new");
     std::filesystem::rename(link + ".new", link);
   };
   put_in("1");
-  TlsServerOptions how = options();
-  how.identities = {
-      {.certificate = TlsPem::file(link + "/cert.pem"), .key = TlsPem::file(link + "/key.pem")}};
-  const auto server = or_throw(TlsServerContext::create(how));
+  tls::ServerOptions mode = options();
+  mode.identities = {{.certificate = tls::Pem::file(link + "/cert.pem"),
+                      .key = tls::Pem::file(link + "/key.pem")}};
+  const auto server = or_throw(tls::ServerContext::create(mode));
   EXPECT_EQ(shake_hands(server).subject, "CN=1");
   put_in("2");
   shake_hands(server);
@@ -153,9 +153,9 @@ TEST_F(TlsChangedFiles, a_link_to_other_files_is_followed) {
 }
 
 TEST_F(TlsChangedFiles, an_interval_of_zero_disables_it) {
-  TlsServerOptions how = options();
-  how.file_check_interval = 0ns;
-  const auto server = or_throw(TlsServerContext::create(how));
+  tls::ServerOptions mode = options();
+  mode.file_check_interval = 0ns;
+  const auto server = or_throw(tls::ServerContext::create(mode));
   put(certified("two"));
   for (int i = 0; i < 3; ++i) EXPECT_EQ(shake_hands(server).subject, "CN=one");
   EXPECT_TRUE(messages.empty());
@@ -166,18 +166,18 @@ TEST_F(TlsChangedFiles, an_interval_of_zero_disables_it) {
 
 TEST_F(TlsChangedFiles, clients_load_new_authorities) {
   const std::string path = folder.path() + "/authorities.pem";
-  const auto server = or_throw(TlsServerContext::create(options()));
+  const auto server = or_throw(tls::ServerContext::create(options()));
   write_file(path, test::Authority("Other CA").certificate());
-  TlsClientOptions how;
-  how.authorities = TlsPem::file(path);
-  how.file_check_interval = 1ns;
-  how.on_reload = [this](const std::expected<void, TlsFailure>& result) {
+  tls::ClientOptions mode;
+  mode.authorities = tls::Pem::file(path);
+  mode.file_check_interval = 1ns;
+  mode.on_reload = [this](const std::expected<void, tls::Failure>& result) {
     messages.push_back(result ? "loaded" : result.error().message);
   };
-  client = or_throw(TlsClientContext::create(how));
-  EXPECT_EQ(shake_hands(server).error, TlsError::certificate_unknown_issuer);
+  client = or_throw(tls::ClientContext::create(mode));
+  EXPECT_EQ(shake_hands(server).error, tls::ErrorCode::certificate_unknown_issuer);
   write_file(path, Contexts::authority().certificate());
-  EXPECT_EQ(shake_hands(server).error, TlsError::certificate_unknown_issuer);
+  EXPECT_EQ(shake_hands(server).error, tls::ErrorCode::certificate_unknown_issuer);
   await_messages(1);
   EXPECT_EQ(shake_hands(server).error, Error());
   EXPECT_EQ(client.stats().reloads, 1U);
@@ -186,11 +186,11 @@ TEST_F(TlsChangedFiles, clients_load_new_authorities) {
 /// Options that reload() sets must not be replaced by those of a load that has begun before.
 TEST_F(TlsChangedFiles, other_options_win_over_a_load_of_the_files) {
   for (int i = 0; i < 20; ++i) {
-    const auto server = or_throw(TlsServerContext::create(options()));
+    const auto server = or_throw(tls::ServerContext::create(options()));
     std::thread loads([&] {
       for (int n = 0; n < 10; ++n) EXPECT_TRUE(server.reload());
     });
-    TlsServerOptions other;
+    tls::ServerOptions other;
     other.identities = {Contexts::localhost().identity()};
     EXPECT_TRUE(server.reload(other));
     loads.join();
@@ -199,7 +199,7 @@ TEST_F(TlsChangedFiles, other_options_win_over_a_load_of_the_files) {
 }
 
 TEST_F(TlsChangedFiles, another_loop_loads_them_if_the_first_is_destroyed) {
-  const auto server = or_throw(TlsServerContext::create(options()));
+  const auto server = or_throw(tls::ServerContext::create(options()));
   std::optional<EventLoop> first(std::in_place);
   put(certified("two"));
   EXPECT_EQ(test::handshake(*first, server, client, "localhost").subject, "CN=one");
@@ -208,13 +208,13 @@ TEST_F(TlsChangedFiles, another_loop_loads_them_if_the_first_is_destroyed) {
 }
 
 TEST_F(TlsChangedFiles, a_simulation_examines_them_by_its_own_clock) {
-  TlsServerOptions how = options();
-  how.file_check_interval = 1min;
-  Simulation simulation(1);
-  SimulatedHost& host = simulation.add_host("host");
+  tls::ServerOptions mode = options();
+  mode.file_check_interval = 1min;
+  sim::Simulation simulation(1);
+  sim::Host& host = simulation.add_host("host");
   EventLoop simulated({.simulated_host = &host});
   ListenOptions with_tls;
-  with_tls.tls = or_throw(TlsServerContext::create(how));
+  with_tls.tls = or_throw(tls::ServerContext::create(mode));
   const Endpoint at = Endpoint::parse(host.ip() + ":443").value();
   auto server = TcpServer::listen(simulated, at, with_tls).value();
   server.serve([](TcpStream stream) -> Task<> {
@@ -222,10 +222,10 @@ TEST_F(TlsChangedFiles, a_simulation_examines_them_by_its_own_clock) {
     static_cast<void>(co_await stream.read(ignored));
   });
   std::vector<std::string> subjects;
-  const auto shake = [](Endpoint to, TlsClientContext tls,
+  const auto shake = [](Endpoint to, tls::ClientContext tls,
                         std::vector<std::string>& into) -> Task<> {
     TcpStream stream = (co_await TcpStream::connect(to)).value();
-    EXPECT_TRUE(co_await tls_connect(stream, tls, "localhost"));
+    EXPECT_TRUE(co_await tls::connect(stream, tls, "localhost"));
     into.push_back(stream.tls()->peer_certificate()->subject);
   };
   const auto clients = [&]() -> Task<> {
@@ -246,13 +246,13 @@ TEST_F(TlsChangedFiles, a_simulation_examines_them_by_its_own_clock) {
 }
 
 TEST_F(TlsChangedFiles, thousands_are_examined_in_parts) {
-  constexpr std::size_t count = 10 * tls::SourceFiles::files_per_call;
+  constexpr std::size_t count = 10 * tls::detail::SourceFiles::files_per_call;
   std::vector<std::string> paths;
   for (std::size_t i = 0; i < count; ++i) {
     paths.push_back(folder.path() + "/" + std::to_string(i));
     write_file(paths.back(), "x");
   }
-  tls::SourceFiles files;
+  tls::detail::SourceFiles files;
   files.start(paths);
   TimePoint now = TimePoint() + 1h;
   EXPECT_FALSE(files.have_changed(now, 1s));

@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/connector.h>
+#include <tambour/net/connector.h>
 #include <tambour/tambour.h>
 
 #include "http/support/tunnel_proxy.h"
@@ -29,11 +29,11 @@ const Endpoint anywhere = Endpoint::loopback_v4(0);
 class TlsConnect : public test::OnEveryBackend {
  protected:
   /// A server that sends back what it receives.
-  TcpServer echo_server(const TlsServerContext& tls = {}) {
-    ListenOptions how;
-    how.tls = tls;
-    how.on_rejected = [this](SocketStream&, const Error&) { ++rejected; };
-    TcpServer server = or_throw(TcpServer::listen(loop(), anywhere, how));
+  TcpServer echo_server(const tls::ServerContext& tls = {}) {
+    ListenOptions options;
+    options.tls = tls;
+    options.on_rejected = [this](SocketStream&, const Error&) { ++rejected; };
+    TcpServer server = or_throw(TcpServer::listen(loop(), anywhere, options));
     server.serve(test::echo<TcpStream>);
     return server;
   }
@@ -82,11 +82,11 @@ TAMBOUR_ON_EVERY_BACKEND(TlsConnect);
 
 TEST_P(TlsConnect, each_proxy_with_and_without_tls) {
   for (const bool has_tls : {false, true}) {
-    TcpServer server = echo_server(has_tls ? contexts.server : TlsServerContext());
+    TcpServer server = echo_server(has_tls ? contexts.server : tls::ServerContext());
     for (const std::string scheme : {"http", "https", "socks5"}) {
       SCOPED_TRACE(scheme + (has_tls ? " to TLS" : ""));
       const bool is_secure = scheme == "https";
-      TunnelProxy proxy(loop(), anywhere, is_secure ? contexts.server : TlsServerContext());
+      TunnelProxy proxy(loop(), anywhere, is_secure ? contexts.server : tls::ServerContext());
       ConnectOptions options;
       if (has_tls) options.tls = contexts.client;
       options.proxy_tls = contexts.client;
@@ -135,7 +135,7 @@ TEST_P(TlsConnect, errors_name_their_step) {
   expect(refused, system_error(ECONNREFUSED), ConnectStep::connect);
   EXPECT_EQ(refused.describe(), "connecting: Connection refused");
   options.tls_host = "other.test";
-  expect(outcome(options, std::string("localhost"), port), TlsError::certificate_wrong_host,
+  expect(outcome(options, std::string("localhost"), port), tls::ErrorCode::certificate_wrong_host,
          ConnectStep::tls);
   options.tls_host = "localhost";
   expect(outcome(options, server.endpoint().to_string()), {}, ConnectStep::none);
@@ -160,8 +160,8 @@ TEST_P(TlsConnect, errors_name_their_step) {
   // The certificate of a proxy proves the name of the proxy.
   TunnelProxy secure_proxy(loop(), anywhere, contexts.server);
   options.proxy = "https://" + secure_proxy.authority();
-  expect(outcome(options, std::string("localhost"), port), TlsError::certificate_unknown_issuer,
-         ConnectStep::proxy);
+  expect(outcome(options, std::string("localhost"), port),
+         tls::ErrorCode::certificate_unknown_issuer, ConnectStep::proxy);
 }
 
 TEST_P(TlsConnect, the_time_limit_covers_everything) {
@@ -189,7 +189,8 @@ TEST_P(TlsConnect, lost_handshakes_are_retried_and_wrong_certificates_are_not) {
   ConnectOptions options(contexts.client);
   options.retry = {.attempts_max = 3, .delay = 1ms};
   const ConnectError lost = outcome(options, std::string("localhost"), closing.endpoint().port());
-  EXPECT_TRUE(lost == TlsError::truncated || lost == system_error(ECONNRESET)) << lost.message();
+  EXPECT_TRUE(lost == tls::ErrorCode::truncated || lost == system_error(ECONNRESET))
+      << lost.message();
   EXPECT_EQ(lost.step(), ConnectStep::tls);
   EXPECT_EQ(accepted, 3);
   options.retry.attempts_max = 0;
@@ -199,7 +200,7 @@ TEST_P(TlsConnect, lost_handshakes_are_retried_and_wrong_certificates_are_not) {
   options.retry.attempts_max = 3;
   options.tls_host = "other.test";
   EXPECT_EQ(outcome(options, std::string("localhost"), server.endpoint().port()),
-            TlsError::certificate_wrong_host);
+            tls::ErrorCode::certificate_wrong_host);
   EXPECT_EQ(server.accepted(), 1U);
 }
 
@@ -208,7 +209,7 @@ TEST_P(TlsConnect, ends_in_the_handshake_when_it_is_stopped) {
   std::optional<ConnectError> error;
   TaskScope scope(loop());
   scope.spawn(
-      [](std::uint16_t port, TlsClientContext tls, std::optional<ConnectError>& into) -> Task<> {
+      [](std::uint16_t port, tls::ClientContext tls, std::optional<ConnectError>& into) -> Task<> {
         auto stream = co_await connect("localhost", port, tls);
         into = stream ? ConnectError() : stream.error();
       }(silent.endpoint().port(), contexts.client, error));
@@ -220,7 +221,7 @@ TEST_P(TlsConnect, ends_in_the_handshake_when_it_is_stopped) {
 
 TEST_P(TlsConnect, combines_with_timeout_and_or_throw) {
   TcpServer silent = silent_server();
-  run([](std::uint16_t port, TlsClientContext tls) -> Task<> {
+  run([](std::uint16_t port, tls::ClientContext tls) -> Task<> {
     auto stream = co_await timeout(20ms, connect("localhost", port, tls));
     static_assert(std::is_same_v<decltype(stream), ConnectResult>);
     EXPECT_FALSE(stream);
@@ -268,14 +269,15 @@ TEST_P(TlsConnect, a_stream_client_over_tls_and_a_proxy) {
   connecting.proxy = "https://localhost:" + proxy.authority().substr(10);
   connecting.proxy_tls = contexts.client;
   std::string received;
-  StreamClient client(loop(), "localhost", server.endpoint().port(),
-                      {.on_connection = [](Connection& own) { own.send(std::string(9999, 'x')); },
-                       .on_message =
-                           [&](Connection&, Buffer& bytes) {
-                             received += bytes.to_string();
-                             bytes.clear();
-                           }},
-                      {.connect = connecting});
+  StreamClient client(
+      loop(), "localhost", server.endpoint().port(),
+      {.on_connection = [](Connection& connection) { connection.send(std::string(9999, 'x')); },
+       .on_message =
+           [&](Connection&, Buffer& bytes) {
+             received += bytes.to_string();
+             bytes.clear();
+           }},
+      {.connect = connecting});
   client.start();
   EXPECT_TRUE(run_until([&] { return received.size() == 9999; }));
   ASSERT_NE(client.connection(), nullptr);
@@ -293,9 +295,9 @@ TEST_P(TlsConnect, failures_of_a_stream_client_name_their_step) {
                        .retry = {.attempts_max = 2, .delay = 1ms},
                        .on_failure = [&](const ConnectFailure& one) { failures.push_back(one); }});
   client.start();
-  EXPECT_TRUE(run_until([&] { return !client.started(); }));
+  EXPECT_TRUE(run_until([&] { return !client.is_started(); }));
   ASSERT_EQ(failures.size(), 2U);
-  expect(failures[1].error, TlsError::certificate_wrong_host, ConnectStep::tls);
+  expect(failures[1].error, tls::ErrorCode::certificate_wrong_host, ConnectStep::tls);
 }
 
 TEST_P(TlsConnect, an_http_client_through_a_proxy_with_tls) {

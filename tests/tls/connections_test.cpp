@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/connection.h>
+#include <tambour/net/connection.h>
 #include <tambour/tambour.h>
 
 #include "support/on_every_backend.h"
@@ -26,16 +26,16 @@ using test::Contexts;
 class TlsConnections : public test::OnEveryBackend {
  protected:
   TcpServer listen(ConnectionCallbacks callbacks) {
-    ListenOptions how;
-    how.tls = contexts.server;
-    how.on_rejected = [this](SocketStream&, Error error) { refused.push_back(error); };
-    auto server = TcpServer::listen(loop(), Endpoint::loopback_v4(0), how).value();
+    ListenOptions options;
+    options.tls = contexts.server;
+    options.on_rejected = [this](SocketStream&, Error error) { refused.push_back(error); };
+    auto server = TcpServer::listen(loop(), Endpoint::loopback_v4(0), options).value();
     server.serve(std::move(callbacks));
     return server;
   }
   SocketStream connect_to(const TcpServer& server) {
     SocketStream connected;
-    run([](std::uint16_t to, TlsClientContext tls, SocketStream& into) -> Task<> {
+    run([](std::uint16_t to, tls::ClientContext tls, SocketStream& into) -> Task<> {
       auto stream = co_await connect("127.0.0.1", to, tls);
       EXPECT_TRUE(stream) << stream.error().message();
       if (stream) into = std::move(*stream);
@@ -59,7 +59,7 @@ TEST_P(TlsConnections, echo_and_end_without_an_error) {
   std::string cipher;
   callbacks.on_connection = [&](Connection& peer) { cipher = peer.tls()->cipher(); };
   callbacks.on_close = [&](Connection& peer, Error error) {
-    EXPECT_EQ(peer.tls()->version(), TlsVersion::tls13);
+    EXPECT_EQ(peer.tls()->version(), tls::Version::tls13);
     ends.push_back(error);
   };
   TcpServer server = listen(std::move(callbacks));
@@ -85,7 +85,7 @@ TEST_P(TlsConnections, truncation_is_the_reason_of_the_end) {
   run([](SocketStream& peer) -> Task<> { co_await test::expect_echo(peer, "x"); }(stream));
   stream.close();
   EXPECT_TRUE(run_until([&] { return !ends.empty(); }));
-  EXPECT_EQ(ends, std::vector<Error>{TlsError::truncated});
+  EXPECT_EQ(ends, std::vector<Error>{tls::ErrorCode::truncated});
 }
 
 TEST_P(TlsConnections, truncation_after_close_after_write_is_not_an_error) {
@@ -104,7 +104,7 @@ TEST_P(TlsConnections, truncation_after_close_after_write_is_not_an_error) {
     Buffer buffer;
     EXPECT_EQ(co_await peer.read(buffer), 3U);
     // Only EOF of TCP, as browsers do.
-    EXPECT_EQ(::shutdown(peer.descriptor(), SHUT_WR), 0);
+    EXPECT_EQ(::shutdown(peer.fd(), SHUT_WR), 0);
   }(stream));
   EXPECT_TRUE(run_until([&] { return !ends.empty(); }));
   EXPECT_EQ(ends, std::vector<Error>{Error()});
@@ -117,20 +117,20 @@ TEST_P(TlsConnections, a_client_connection_sends_more_than_the_kernel_accepts) {
   int completions = 0;
   std::vector<Error> ends;
   ConnectionCallbacks callbacks;
-  callbacks.on_message = [&](Connection& own, Buffer& buffer) {
+  callbacks.on_message = [&](Connection& local, Buffer& buffer) {
     received += buffer.size();
     buffer.clear();
-    if (received == sent.size()) own.close_after_write();
+    if (received == sent.size()) local.close_after_write();
   };
   callbacks.on_write_complete = [&](Connection&) { ++completions; };
   callbacks.on_close = [&](Connection& peer, Error error) {
     ends.push_back(error);
     EXPECT_EQ(peer.tls()->failure(), "");
   };
-  Connection& own = Connection::start(
+  Connection& connection = Connection::start(
       connect_to(server), std::make_shared<const ConnectionCallbacks>(std::move(callbacks)));
-  EXPECT_TRUE(own.send(sent));
-  EXPECT_GT(own.unsent(), 0U);
+  EXPECT_TRUE(connection.send(sent));
+  EXPECT_GT(connection.unsent(), 0U);
   EXPECT_TRUE(run_until([&] { return !ends.empty(); }));
   EXPECT_EQ(received, sent.size());
   EXPECT_EQ(completions, 1);
@@ -263,11 +263,11 @@ TEST_P(TlsConnections, a_client_connects_again) {
   StreamClient client(loop(),
                       [port, tls = contexts.client] { return connect("127.0.0.1", port, tls); },
                       {.on_connection =
-                           [&](Connection& own) {
+                           [&](Connection& connection) {
                              if (++connections < 3) {
-                               own.close_after_write();
+                               connection.close_after_write();
                              } else {
-                               own.send("hello");
+                               connection.send("hello");
                              }
                            },
                        .on_message =
@@ -296,10 +296,10 @@ class StartTls : public TlsConnections {
       if (!line) return;
       EXPECT_EQ(*line, "STARTTLS");
       peer.send("OK\n");
-      tls_accept(peer, contexts.server, [this](Connection& own, Error error) {
+      tls::accept(peer, contexts.server, [this](Connection& connection, Error error) {
         outcomes.push_back(error);
         if (!error) {
-          EXPECT_EQ(own.tls()->version(), TlsVersion::tls13);
+          EXPECT_EQ(connection.tls()->version(), tls::Version::tls13);
         }
       });
       peer.send("first over TLS\n");
@@ -321,13 +321,13 @@ TAMBOUR_ON_EVERY_BACKEND(StartTls);
 
 TEST_P(StartTls, upgrades_an_open_connection) {
   TcpServer listening = listen_in_plaintext();
-  run([](Endpoint to, TlsClientContext tls) -> Task<> {
+  run([](Endpoint to, tls::ClientContext tls) -> Task<> {
     auto stream = co_await TcpStream::connect(to);
     Buffer buffer;
     EXPECT_TRUE(co_await stream->write("STARTTLS\n"));
     auto line = co_await read_line(*stream, buffer);
     EXPECT_TRUE(line && *line == "OK");
-    const auto done = co_await tls_connect(*stream, buffer, tls, "localhost");
+    const auto done = co_await tls::connect(*stream, buffer, tls, "localhost");
     EXPECT_TRUE(done) << done.error().message();
     if (!done) co_return;
     line = co_await read_line(*stream, buffer);
@@ -352,12 +352,12 @@ TEST_P(StartTls, refuses_injected_plaintext) {
     }
   }(listening.endpoint()));
   EXPECT_TRUE(run_until([&] { return !ends.empty(); }));
-  EXPECT_EQ(outcomes, std::vector<Error>{TlsError::unread_plaintext});
-  EXPECT_EQ(ends, std::vector<Error>{TlsError::unread_plaintext});
+  EXPECT_EQ(outcomes, std::vector<Error>{tls::ErrorCode::unread_plaintext});
+  EXPECT_EQ(ends, std::vector<Error>{tls::ErrorCode::unread_plaintext});
 }
 
 TEST_P(StartTls, has_a_time_limit) {
-  TlsServerOptions options;
+  tls::ServerOptions options;
   options.handshake_timeout = 20ms;
   contexts = Contexts(options, {});
   TcpServer listening = listen_in_plaintext();
@@ -383,16 +383,16 @@ TEST_P(StartTls, works_between_two_connections) {
   }(listening.endpoint(), plain));
   std::string got;
   ConnectionCallbacks callbacks;
-  callbacks.on_connection = [](Connection& own) { own.send("STARTTLS\n"); };
-  callbacks.on_message = [&](Connection& own, Buffer& buffer) {
+  callbacks.on_connection = [](Connection& local) { local.send("STARTTLS\n"); };
+  callbacks.on_message = [&](Connection& connection, Buffer& buffer) {
     got += buffer.to_string();
     buffer.clear();
     if (got == "OK\n")
-      tls_connect(own, contexts.client, "localhost", [](Connection& secured, Error error) {
+      tls::connect(connection, contexts.client, "localhost", [](Connection& secured, Error error) {
         EXPECT_FALSE(error) << error.message();
         secured.send("hello\n");
       });
-    if (got.ends_with("hello\n")) own.close_after_write();
+    if (got.ends_with("hello\n")) connection.close_after_write();
   };
   std::vector<Error> own_ends;
   callbacks.on_close = [&](Connection&, Error error) { own_ends.push_back(error); };
@@ -413,14 +413,14 @@ TEST_P(StartTls, a_host_that_is_no_name_ends_the_connection_later) {
       outcomes.push_back(error);
       history += "done ";
     };
-    tls_connect(peer, contexts.client, ".localhost", note);
+    tls::connect(peer, contexts.client, ".localhost", note);
     history += "called ";
   };
   callbacks.on_close = [&](Connection& peer, Error error) {
     ends.push_back(error);
     history += "closed ";
     // Not invoked: the connection has ended.
-    tls_connect(peer, contexts.client, "", [](Connection&, Error) { ADD_FAILURE(); });
+    tls::connect(peer, contexts.client, "", [](Connection&, Error) { ADD_FAILURE(); });
   };
   listening.serve(std::move(callbacks));
   run([](Endpoint to) -> Task<> {
@@ -443,17 +443,17 @@ TEST_P(StartTls, an_end_that_is_requested_during_the_handshake_is_sent_after_it)
     auto listening = TcpServer::listen(loop(), Endpoint::loopback_v4(0)).value();
     ConnectionCallbacks callbacks;
     callbacks.on_connection = [&](Connection& peer) {
-      tls_accept(peer, contexts.server,
-                 [this](Connection&, Error error) { outcomes.push_back(error); });
+      tls::accept(peer, contexts.server,
+                  [this](Connection&, Error error) { outcomes.push_back(error); });
       (peer.*end)();
     };
     callbacks.on_close = [this](Connection&, Error error) { ends.push_back(error); };
     listening.serve(std::move(callbacks));
-    run([](Endpoint to, TlsClientContext tls) -> Task<> {
+    run([](Endpoint to, tls::ClientContext tls) -> Task<> {
       auto stream = co_await TcpStream::connect(to);
       EXPECT_TRUE(stream);
       if (!stream) co_return;
-      EXPECT_TRUE(co_await tls_connect(*stream, tls, "localhost"));
+      EXPECT_TRUE(co_await tls::connect(*stream, tls, "localhost"));
       Buffer buffer;
       const auto got = co_await timeout(20s, stream->read(buffer));
       EXPECT_TRUE(got) << got.error().message();
@@ -472,7 +472,7 @@ TEST_P(StartTls, closing_during_the_handshake_is_silent) {
   auto listening = TcpServer::listen(loop(), Endpoint::loopback_v4(0)).value();
   ConnectionCallbacks callbacks;
   callbacks.on_connection = [this](Connection& peer) {
-    tls_accept(peer, contexts.server, [](Connection&, Error) { ADD_FAILURE(); });
+    tls::accept(peer, contexts.server, [](Connection&, Error) { ADD_FAILURE(); });
     peer.close();
   };
   callbacks.on_close = [this](Connection&, Error error) { ends.push_back(error); };

@@ -74,16 +74,16 @@ void exchange(EventLoop& loop, const Contexts& contexts, const std::string& text
   TaskScope scope(loop);
   scope.spawn(relay(left.far, right.near, cut, one_by_one));
   scope.spawn(relay(right.near, left.far, cut, one_by_one));
-  scope.spawn([](SocketStream& stream, TlsServerContext tls, const std::string& all) -> Task<> {
-    const auto done = co_await tls_accept(stream, tls);
+  scope.spawn([](SocketStream& stream, tls::ServerContext tls, const std::string& all) -> Task<> {
+    const auto done = co_await tls::accept(stream, tls);
     EXPECT_TRUE(done) << done.error().message();
     if (!done) co_return;
     co_await expect_all(stream, all);
     EXPECT_TRUE(co_await stream.write(all));
     EXPECT_TRUE(co_await stream.shutdown_write());
   }(right.far, contexts.server, text));
-  scope.spawn([](SocketStream& stream, TlsClientContext tls, const std::string& all) -> Task<> {
-    const auto done = co_await tls_connect(stream, tls, "localhost");
+  scope.spawn([](SocketStream& stream, tls::ClientContext tls, const std::string& all) -> Task<> {
+    const auto done = co_await tls::connect(stream, tls, "localhost");
     EXPECT_TRUE(done) << done.error().message();
     if (!done) co_return;
     EXPECT_TRUE(co_await stream.write(all));
@@ -99,8 +99,8 @@ void exchange(EventLoop& loop, const Contexts& contexts, const std::string& text
 
 TEST(TlsCutRecords, at_every_byte_of_the_connection) {
   EventLoop loop;
-  for (const TlsVersion version : {TlsVersion::tls12, TlsVersion::tls13}) {
-    TlsClientOptions options;
+  for (const tls::Version version : {tls::Version::tls12, tls::Version::tls13}) {
+    tls::ClientOptions options;
     options.version_max = version;
     options.sessions_max = 0;
     const Contexts contexts({}, options);
@@ -153,15 +153,15 @@ void exchange_corrupted(EventLoop& loop, const Contexts& contexts, const std::st
   TaskScope scope(loop);
   scope.spawn(corrupt(left.far, right.near, to_server ? position : nowhere, mask));
   scope.spawn(corrupt(right.near, left.far, to_server ? nowhere : position, mask));
-  scope.spawn([](SocketStream& stream, TlsServerContext tls, const std::string& all) -> Task<> {
-    if (co_await tls_accept(stream, tls)) {
+  scope.spawn([](SocketStream& stream, tls::ServerContext tls, const std::string& all) -> Task<> {
+    if (co_await tls::accept(stream, tls)) {
       const std::string got = co_await receive(stream);
       EXPECT_TRUE(got.empty() || got == all);
     }
     stream.close();
   }(right.far, contexts.server, text));
-  scope.spawn([](SocketStream& stream, TlsClientContext tls, const std::string& all) -> Task<> {
-    if (co_await tls_connect(stream, tls, "localhost")) {
+  scope.spawn([](SocketStream& stream, tls::ClientContext tls, const std::string& all) -> Task<> {
+    if (co_await tls::connect(stream, tls, "localhost")) {
       static_cast<void>(co_await stream.write(all));
       static_cast<void>(co_await stream.shutdown_write());
       static_cast<void>(co_await receive(stream));
@@ -175,11 +175,11 @@ void exchange_corrupted(EventLoop& loop, const Contexts& contexts, const std::st
 
 TEST(TlsCutRecords, changed_bytes_are_never_received) {
   EventLoop loop;
-  TlsServerOptions for_server;
+  tls::ServerOptions for_server;
   for_server.handshake_timeout = 20ms;
   const std::string text = random_bytes(300);
-  for (const TlsVersion version : {TlsVersion::tls12, TlsVersion::tls13}) {
-    TlsClientOptions for_client;
+  for (const tls::Version version : {tls::Version::tls12, tls::Version::tls13}) {
+    tls::ClientOptions for_client;
     for_client.handshake_timeout = 20ms;
     for_client.version_max = version;
     for_client.sessions_max = 0;
@@ -197,20 +197,21 @@ TEST(TlsCutRecords, changed_bytes_are_never_received) {
 /// Runs one simulated client and server on a network with the faults of `seed`.
 void simulate_exchange(std::uint64_t seed, const Contexts& contexts, const std::string& text) {
   SCOPED_TRACE(seed);
-  SimulationOptions network = SimulationOptions::rough(seed);
+  sim::Options network = sim::Options::rough(seed);
   network.stream_reset = 0;
   network.no_memory = 0;
   network.no_descriptors = 0;
   network.trace = false;
-  Simulation simulation(seed, network);
-  SimulatedHost& near = simulation.add_host("client");
-  SimulatedHost& far = simulation.add_host("server");
+  sim::Simulation simulation(seed, network);
+  sim::Host& near = simulation.add_host("client");
+  sim::Host& far = simulation.add_host("server");
   EventLoop client({.simulated_host = &near});
   EventLoop service({.simulated_host = &far});
-  ListenOptions how;
-  how.tls = contexts.server;
-  how.on_rejected = [](SocketStream&, Error error) { ADD_FAILURE() << error.message(); };
-  auto server = TcpServer::listen(service, Endpoint::parse(far.ip() + ":443").value(), how).value();
+  ListenOptions options;
+  options.tls = contexts.server;
+  options.on_rejected = [](SocketStream&, Error error) { ADD_FAILURE() << error.message(); };
+  auto server =
+      TcpServer::listen(service, Endpoint::parse(far.ip() + ":443").value(), options).value();
   server.serve([](TcpStream stream) -> Task<> {
     Buffer all;
     for (;;) {
@@ -224,11 +225,11 @@ void simulate_exchange(std::uint64_t seed, const Contexts& contexts, const std::
   });
   bool done = false;
   spawn(client,
-        [](Endpoint to, TlsClientContext tls, const std::string& all, bool& ended) -> Task<> {
+        [](Endpoint to, tls::ClientContext tls, const std::string& all, bool& ended) -> Task<> {
           auto stream = co_await TcpStream::connect(to);
           EXPECT_TRUE(stream);
           if (!stream) co_return;
-          const auto secured = co_await tls_connect(*stream, tls, "localhost");
+          const auto secured = co_await tls::connect(*stream, tls, "localhost");
           EXPECT_TRUE(secured) << secured.error().message();
           if (!secured) co_return;
           EXPECT_TRUE(co_await stream->write(all));
@@ -243,9 +244,9 @@ void simulate_exchange(std::uint64_t seed, const Contexts& contexts, const std::
 TEST(TlsCutRecords, in_simulated_networks) {
   const std::string text = random_bytes(20'000);
   // Some networks hold only a few bytes in flight.
-  TlsServerOptions for_server;
+  tls::ServerOptions for_server;
   for_server.handshake_timeout = 24h;
-  TlsClientOptions for_client;
+  tls::ClientOptions for_client;
   for_client.handshake_timeout = 24h;
   const Contexts contexts(for_server, for_client);
   for (std::uint64_t seed = 1; seed <= test::scaled(200); ++seed) {

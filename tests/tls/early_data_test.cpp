@@ -32,22 +32,22 @@ using test::with_early_data;
 
 class TlsEarlyDataTest : public test::OnEveryBackend {
  protected:
-  TcpServer listen(const TlsServerContext& context, bool early = true) {
-    ListenOptions how;
-    how.tls = context;
-    how.tls_early_data = early;
-    how.on_rejected = [this](SocketStream&, Error error) { refused.push_back(error); };
-    return TcpServer::listen(loop(), Endpoint::loopback_v4(0), how).value();
+  TcpServer listen(const tls::ServerContext& context, bool early = true) {
+    ListenOptions options;
+    options.tls = context;
+    options.tls_early_data = early;
+    options.on_rejected = [this](SocketStream&, Error error) { refused.push_back(error); };
+    return TcpServer::listen(loop(), Endpoint::loopback_v4(0), options).value();
   }
-  TcpServer serve(const TlsServerContext& context) {
+  TcpServer serve(const tls::ServerContext& context) {
     TcpServer server = listen(context);
     server.serve([this](TcpStream stream) { return test::answer_early(std::move(stream), seen); });
     return server;
   }
-  Outcome ask_server(const TcpServer& server, const TlsClientContext& tls,
+  Outcome ask_server(const TcpServer& server, const tls::ClientContext& tls,
                      const std::string& request) {
     Outcome outcome;
-    run([](Endpoint at, TlsClientContext context, std::string text, Outcome& into) -> Task<> {
+    run([](Endpoint at, tls::ClientContext context, std::string text, Outcome& into) -> Task<> {
       auto stream = co_await TcpStream::connect(at);
       EXPECT_TRUE(stream);
       if (stream) into = co_await ask(*stream, context, text);
@@ -55,7 +55,7 @@ class TlsEarlyDataTest : public test::OnEveryBackend {
     return outcome;
   }
   /// Like ask_server(), through a relay that records the first packets of the client.
-  Outcome record(const TcpServer& server, const TlsClientContext& tls, const std::string& request,
+  Outcome record(const TcpServer& server, const tls::ClientContext& tls, const std::string& request,
                  std::string& recorded) {
     Outcome outcome;
     // The session belongs to the port of the server.
@@ -92,10 +92,10 @@ class TlsEarlyDataTest : public test::OnEveryBackend {
 TAMBOUR_ON_EVERY_BACKEND(TlsEarlyDataTest);
 
 /// Reads until the end, and returns the error of the end.
-Task<> visit(Endpoint at, TlsClientContext tls, std::vector<TlsEarlyData>& early,
+Task<> visit(Endpoint at, tls::ClientContext tls, std::vector<tls::EarlyData>& early,
              std::vector<Error>& ends) {
   auto stream = or_throw(co_await TcpStream::connect(at));
-  const auto done = co_await tls_connect(stream, tls, "localhost", TlsReplayable("hello"));
+  const auto done = co_await tls::connect(stream, tls, "localhost", tls::Replayable("hello"));
   EXPECT_TRUE(done) << done.error().message();
   if (!done) co_return;
   early.push_back(stream.tls()->early_data());
@@ -120,13 +120,13 @@ TEST_P(TlsEarlyDataTest, is_not_sent_with_the_session_of_a_connection_that_was_t
       const auto ended = co_await stream.shutdown_write();
       EXPECT_TRUE(ended);
     });
-    std::vector<TlsEarlyData> early;
+    std::vector<tls::EarlyData> early;
     std::vector<Error> ends;
     for (int i = 0; i < 3; ++i) run(visit(server.endpoint(), contexts.client, early, ends));
-    const Error end = is_truncated ? Error(TlsError::truncated) : Error();
-    const TlsEarlyData later = is_truncated ? TlsEarlyData::none : TlsEarlyData::accepted;
+    const Error end = is_truncated ? Error(tls::ErrorCode::truncated) : Error();
+    const tls::EarlyData later = is_truncated ? tls::EarlyData::none : tls::EarlyData::accepted;
     EXPECT_EQ(ends, std::vector<Error>(3, end));
-    EXPECT_EQ(early, (std::vector{TlsEarlyData::none, later, later}));
+    EXPECT_EQ(early, (std::vector{tls::EarlyData::none, later, later}));
     EXPECT_EQ(contexts.client.stats().failed, 0U) << *contexts.last_failure;
   }
 }
@@ -135,13 +135,13 @@ TEST_P(TlsEarlyDataTest, is_answered_before_the_handshake_is_complete) {
   const Contexts contexts(with_early_data(), {});
   const TcpServer server = serve(contexts.server);
   Outcome first = ask_server(server, contexts.client, "one");
-  EXPECT_EQ(first.early_data, TlsEarlyData::none);
+  EXPECT_EQ(first.early_data, tls::EarlyData::none);
   EXPECT_EQ(first.answer, "late one");
   for (int i = 0; i < 3; ++i) {
     const Outcome next = ask_server(server, contexts.client, "two");
     EXPECT_EQ(next.error, Error()) << next.error.message();
     EXPECT_TRUE(next.resumed);
-    EXPECT_EQ(next.early_data, TlsEarlyData::accepted);
+    EXPECT_EQ(next.early_data, tls::EarlyData::accepted);
     EXPECT_EQ(next.answer, "early two");
   }
   EXPECT_EQ(seen.size(), 4U);
@@ -155,8 +155,8 @@ TEST_P(TlsEarlyDataTest, is_answered_before_the_handshake_is_complete) {
 
 TEST_P(TlsEarlyDataTest, failures_of_handshakes_after_it_are_reported) {
   std::string message;
-  TlsServerOptions options = with_early_data();
-  options.on_failure = [&](const TlsFailure& failure) { message += failure.message + "; "; };
+  tls::ServerOptions options = with_early_data();
+  options.on_failure = [&](const tls::Failure& failure) { message += failure.message + "; "; };
   const Contexts contexts(options, {});
   const TcpServer server = serve(contexts.server);
   // An attacker delivers the first packets of a client, and nothing else.
@@ -194,7 +194,7 @@ TEST_P(TlsEarlyDataTest, is_off_by_default) {
   const TcpServer server = serve(contexts.server);
   for (int i = 0; i < 2; ++i) {
     const Outcome outcome = ask_server(server, contexts.client, "text");
-    EXPECT_EQ(outcome.early_data, TlsEarlyData::none);
+    EXPECT_EQ(outcome.early_data, tls::EarlyData::none);
     EXPECT_EQ(outcome.answer, "late text");
   }
 }
@@ -207,7 +207,7 @@ TEST_P(TlsEarlyDataTest, is_sent_only_where_the_session_permits_its_size) {
   EXPECT_EQ(ask_server(server, contexts.client, fits).answer, "early " + fits);
   const std::string too_long(101, 't');
   const Outcome outcome = ask_server(server, contexts.client, too_long);
-  EXPECT_EQ(outcome.early_data, TlsEarlyData::none);
+  EXPECT_EQ(outcome.early_data, tls::EarlyData::none);
   EXPECT_EQ(outcome.answer, "late " + too_long);
 }
 
@@ -216,7 +216,7 @@ TEST_P(TlsEarlyDataTest, replay_reaches_no_handler) {
   const TcpServer server = serve(contexts.server);
   std::string recorded;
   const Outcome outcome = record(server, contexts.client, "pay", recorded);
-  EXPECT_EQ(outcome.early_data, TlsEarlyData::accepted);
+  EXPECT_EQ(outcome.early_data, tls::EarlyData::accepted);
   EXPECT_EQ(outcome.answer, "early pay");
   ASSERT_EQ(seen.size(), 2U);
   replay(server, recorded);
@@ -229,12 +229,12 @@ TEST_P(TlsEarlyDataTest, replay_reaches_no_handler) {
 
 TEST_P(TlsEarlyDataTest, replay_to_another_server_with_the_same_keys_reaches_no_handler) {
   const Contexts contexts(with_early_data(), {});
-  const TlsServerOptions options = [&] {
-    TlsServerOptions same = with_early_data();
+  const tls::ServerOptions options = [&] {
+    tls::ServerOptions same = with_early_data();
     same.identities = {Contexts::localhost().identity()};
     return same;
   }();
-  const auto other = or_throw(TlsServerContext::create(options));
+  const auto other = or_throw(tls::ServerContext::create(options));
   const TcpServer server = serve(contexts.server);
   const TcpServer second = serve(other);
   std::string recorded;
@@ -248,7 +248,7 @@ TEST_P(TlsEarlyDataTest, rejection_is_not_an_error) {
   const Contexts contexts(with_early_data(), {});
   const TcpServer server = serve(contexts.server);
   ask_server(server, contexts.client, "one");
-  TlsServerOptions off;
+  tls::ServerOptions off;
   off.identities = {Contexts::localhost().identity()};
   off.ticket_secret = std::string(32, 's');
   EXPECT_TRUE(contexts.server.reload(off));
@@ -256,7 +256,7 @@ TEST_P(TlsEarlyDataTest, rejection_is_not_an_error) {
   const Outcome outcome = ask_server(server, contexts.client, request);
   EXPECT_EQ(outcome.error, Error()) << outcome.error.message();
   EXPECT_TRUE(outcome.resumed);
-  EXPECT_EQ(outcome.early_data, TlsEarlyData::rejected);
+  EXPECT_EQ(outcome.early_data, tls::EarlyData::rejected);
   EXPECT_EQ(outcome.answer, "late " + request);
   EXPECT_EQ(contexts.client.stats().early_data_rejected, 1U);
 }
@@ -266,12 +266,12 @@ TEST_P(TlsEarlyDataTest, handler_can_wait_for_the_handshake) {
   TcpServer server = listen(contexts.server);
   server.serve([](TcpStream stream) -> Task<> {
     Buffer request;
-    EXPECT_TRUE(co_await tls_read_early(stream, request));
+    EXPECT_TRUE(co_await tls::read_early(stream, request));
     const bool was_early = !request.empty();
-    EXPECT_NE(stream.tls()->handshake_complete(), was_early);
-    EXPECT_TRUE(co_await tls_complete_handshake(stream));
-    EXPECT_TRUE(stream.tls()->handshake_complete());
-    EXPECT_EQ(co_await tls_read_early(stream, request), 0U);
+    EXPECT_NE(stream.tls()->is_handshake_complete(), was_early);
+    EXPECT_TRUE(co_await tls::complete_handshake(stream));
+    EXPECT_TRUE(stream.tls()->is_handshake_complete());
+    EXPECT_EQ(co_await tls::read_early(stream, request), 0U);
     while (request.size() < 3) EXPECT_TRUE(co_await stream.read(request));
     const std::string verb = was_early ? "waited for " : "read ";
     static_cast<void>(co_await stream.write(verb + request.to_string()));
@@ -290,7 +290,7 @@ TEST_P(TlsEarlyDataTest, other_handlers_read_nothing_that_can_be_a_replay) {
       Buffer all;
       for (;;) {
         const auto got = co_await stream.read(all);
-        EXPECT_EQ(got.has_value(), stream.tls()->handshake_complete());
+        EXPECT_EQ(got.has_value(), stream.tls()->is_handshake_complete());
         if (!got) co_return;
         if (*got == 0) break;
       }
@@ -300,7 +300,7 @@ TEST_P(TlsEarlyDataTest, other_handlers_read_nothing_that_can_be_a_replay) {
     });
     std::string recorded;
     const Outcome outcome = record(server, contexts.client, "hello", recorded);
-    EXPECT_EQ(outcome.early_data, TlsEarlyData::accepted);
+    EXPECT_EQ(outcome.early_data, tls::EarlyData::accepted);
     EXPECT_EQ(outcome.answer, "hello");
     EXPECT_EQ(calls, 2);
     replay(server, recorded);
@@ -312,13 +312,13 @@ TEST_P(TlsEarlyDataTest, connections_with_callbacks_start_after_the_handshake) {
   const Contexts contexts(with_early_data(), {});
   TcpServer server = listen(contexts.server);
   server.serve(
-      {.on_connection = [](Connection& c) { EXPECT_TRUE(c.tls()->handshake_complete()); },
+      {.on_connection = [](Connection& c) { EXPECT_TRUE(c.tls()->is_handshake_complete()); },
        .on_message = [](Connection& connection,
                         Buffer& message) { connection.send(message.take(message.size())); },
        .on_close = {}});
   ask_server(server, contexts.client, "one");
   const Outcome outcome = ask_server(server, contexts.client, "two");
-  EXPECT_EQ(outcome.early_data, TlsEarlyData::accepted);
+  EXPECT_EQ(outcome.early_data, tls::EarlyData::accepted);
   EXPECT_EQ(outcome.answer, "two");
 }
 
@@ -346,7 +346,7 @@ TEST_P(TlsEarlyDataTest, arrives_unchanged_if_packets_are_cut) {
   const std::string answer(100'000, 'a');
   server.serve([&](TcpStream stream) -> Task<> {
     Buffer all;
-    const auto got = co_await tls_read_early(stream, all);
+    const auto got = co_await tls::read_early(stream, all);
     EXPECT_TRUE(got) << got.error().message();
     if (!got) co_return;
     // A long answer, most of it before the handshake is complete.
@@ -373,7 +373,7 @@ TEST_P(TlsEarlyDataTest, arrives_unchanged_if_packets_are_cut) {
     ASSERT_EQ(outcome.error, Error()) << outcome.error.message() << " " << cut;
     EXPECT_TRUE(outcome.answer == answer);
     ++count;
-    if (outcome.early_data == TlsEarlyData::accepted) ++accepted;
+    if (outcome.early_data == tls::EarlyData::accepted) ++accepted;
   }
   EXPECT_EQ(accepted, count - 1);
 }

@@ -31,18 +31,18 @@ struct Talk {
   Error error{};
   bool resumed = false;
   std::string alpn{};
-  TlsVersion version{};
+  tls::Version version{};
   std::string answer{};
 };
 
-Task<Talk> talk(std::uint16_t port, TlsClientContext tls) {
+Task<Talk> talk(std::uint16_t port, tls::ClientContext tls) {
   Talk told;
   auto stream = co_await connect("localhost", port, tls);
   if (!stream) {
     told.error = stream.error();
     co_return told;
   }
-  told.resumed = stream->tls()->resumed();
+  told.resumed = stream->tls()->is_resumed();
   told.alpn = stream->tls()->alpn();
   told.version = stream->tls()->version();
   static_cast<void>(co_await stream->write("hello\n"));
@@ -62,8 +62,8 @@ Task<Talk> talk(std::uint16_t port, TlsClientContext tls) {
 }
 
 /// Reads the output of a server until the line that says that it listens, and talks to it twice.
-Task<> talk_twice(Process& server, std::string listening, std::uint16_t port, TlsClientContext tls,
-                  std::vector<Talk>& talks) {
+Task<> talk_twice(Process& server, std::string listening, std::uint16_t port,
+                  tls::ClientContext tls, std::vector<Talk>& talks) {
   Buffer output;
   std::string text;
   for (;;) {
@@ -103,32 +103,33 @@ class TlsForeignPeer : public test::TlsPeerTest {
 
   [[nodiscard]] static const std::vector<BadCertificate>& bad_certificates() {
     static const std::vector<BadCertificate> all{
-        {"-", TlsError::certificate_missing},
-        {"unknown.pem", TlsError::certificate_unknown_issuer},
-        {"expired.pem", TlsError::certificate_expired},
-        {"server-only.pem", TlsError::certificate_wrong_purpose},
-        {"self-signed.pem", TlsError::certificate_self_signed},
+        {"-", tls::ErrorCode::certificate_missing},
+        {"unknown.pem", tls::ErrorCode::certificate_unknown_issuer},
+        {"expired.pem", tls::ErrorCode::certificate_expired},
+        {"server-only.pem", tls::ErrorCode::certificate_wrong_purpose},
+        {"self-signed.pem", tls::ErrorCode::certificate_self_signed},
     };
     return all;
   }
-  [[nodiscard]] static TlsServerOptions with_verification() {
-    TlsServerOptions options;
+  [[nodiscard]] static tls::ServerOptions with_verification() {
+    tls::ServerOptions options;
     options.authorities = Contexts::authority().pem();
-    options.client_certificate = TlsPeerCertificate::required;
+    options.client_certificate = tls::PeerCertificate::required;
     return options;
   }
 
   /// Runs a server, and a client of the library that connects twice.
   std::vector<Talk> run_server(const std::string& command, const std::string& listening,
                                std::uint16_t port, const std::string& certificate = "-") {
-    TlsClientOptions options;
+    tls::ClientOptions options;
     options.authorities = Contexts::authority().pem();
     options.alpn = {"other", "test"};
-    if (certificate != "-") options.identities = {{.certificate = TlsPem::file(path(certificate))}};
+    if (certificate != "-")
+      options.identities = {{.certificate = tls::Pem::file(path(certificate))}};
     auto server = start("exec " + command, Stdio::pipe());
     std::vector<Talk> talks;
-    spawn(loop,
-          talk_twice(server, listening, port, or_throw(TlsClientContext::create(options)), talks));
+    spawn(loop, talk_twice(server, listening, port, or_throw(tls::ClientContext::create(options)),
+                           talks));
     loop.run();
     return talks;
   }
@@ -136,20 +137,20 @@ class TlsForeignPeer : public test::TlsPeerTest {
   static void expect_talks(const std::vector<Talk>& talks, const std::string& version,
                            const std::string& answer) {
     ASSERT_EQ(talks.size(), 2U);
-    for (const Talk& each : talks) {
-      EXPECT_EQ(each.error, Error()) << each.error.message();
-      EXPECT_EQ(each.version, version == "1.2" ? TlsVersion::tls12 : TlsVersion::tls13);
-      EXPECT_EQ(each.alpn, "test");
-      EXPECT_EQ(each.answer, answer);
+    for (const Talk& talk : talks) {
+      EXPECT_EQ(talk.error, Error()) << talk.error.message();
+      EXPECT_EQ(talk.version, version == "1.2" ? tls::Version::tls12 : tls::Version::tls13);
+      EXPECT_EQ(talk.alpn, "test");
+      EXPECT_EQ(talk.answer, answer);
     }
     EXPECT_FALSE(talks[0].resumed);
     EXPECT_TRUE(talks[1].resumed);
   }
   static void expect_refused(const std::vector<Talk>& talks, const std::vector<Error>& possible) {
     ASSERT_EQ(talks.size(), 2U);
-    for (const Talk& each : talks) {
-      EXPECT_EQ(each.answer, "");
-      EXPECT_NE(std::ranges::find(possible, each.error), possible.end()) << each.error.message();
+    for (const Talk& talk : talks) {
+      EXPECT_EQ(talk.answer, "");
+      EXPECT_NE(std::ranges::find(possible, talk.error), possible.end()) << talk.error.message();
     }
   }
 };
@@ -193,7 +194,7 @@ class TlsScriptedPeer : public TlsForeignPeer, public testing::WithParamInterfac
 
 TEST_P(TlsScriptedPeer, client_negotiates_and_resumes) {
   for (const std::string& version : versions) {
-    TlsServerOptions options;
+    tls::ServerOptions options;
     options.alpn = {"test"};
     EXPECT_EQ(run_client(options, answer,
                          peer() + "client $PORT " + version + " other,test - > out 2> errors"),
@@ -217,13 +218,15 @@ TEST_P(TlsScriptedPeer, client_with_certificate) {
 
 TEST_P(TlsScriptedPeer, client_with_bad_certificate) {
   for (const std::string& version : versions) {
-    for (const BadCertificate& each : bad_certificates()) {
+    for (const BadCertificate& bad_certificate : bad_certificates()) {
       refused.clear();
       EXPECT_NE(run_client(with_verification(), answer,
-                           peer() + "client $PORT " + version + " - " + each.file + " > out 2>&1"),
+                           peer() + "client $PORT " + version + " - " + bad_certificate.file +
+                               " > out 2>&1"),
                 0)
           << read("out");
-      EXPECT_EQ(refused, std::vector<Error>{each.reason}) << version << " " << each.file;
+      EXPECT_EQ(refused, std::vector<Error>{bad_certificate.reason})
+          << version << " " << bad_certificate.file;
       EXPECT_EQ(read("out").find("you said"), std::string::npos);
     }
   }
@@ -232,22 +235,22 @@ TEST_P(TlsScriptedPeer, client_with_bad_certificate) {
 TEST_P(TlsScriptedPeer, client_without_a_common_protocol) {
   for (const std::string& version : versions) {
     refused.clear();
-    TlsServerOptions options;
+    tls::ServerOptions options;
     options.alpn = {"h2"};
     EXPECT_NE(
         run_client(options, answer, peer() + "client $PORT " + version + " test - > out 2>&1"), 0);
-    EXPECT_EQ(refused, std::vector<Error>{TlsError::no_common_alpn});
+    EXPECT_EQ(refused, std::vector<Error>{tls::ErrorCode::no_common_alpn});
   }
 }
 
 TEST_P(TlsScriptedPeer, client_refuses_another_host) {
   for (const std::string& version : versions) {
     refused.clear();
-    TlsServerOptions options;
+    tls::ServerOptions options;
     options.identities = {Contexts::authority().issue({.names = {"DNS:other.test"}}).identity()};
     EXPECT_NE(run_client(options, answer, peer() + "client $PORT " + version + " - - > out 2>&1"),
               0);
-    EXPECT_EQ(refused, std::vector<Error>{TlsError::peer_refused_certificate});
+    EXPECT_EQ(refused, std::vector<Error>{tls::ErrorCode::peer_refused_certificate});
   }
 }
 
@@ -262,10 +265,11 @@ TEST_P(TlsScriptedPeer, server_verifies_clients) {
     const std::string command = peer() + "server 0 " + version + " test ca.pem";
     expect_talks(run_server(command, "ACCEPT", 0, "client.pem"), version, "olleh");
     // Implementations also send the alert bad_certificate if there is none.
-    expect_refused(run_server(command, "ACCEPT", 0),
-                   {TlsError::peer_requires_certificate, TlsError::peer_refused_certificate});
-    for (const char* const each : {"unknown.pem", "server-only.pem", "self-signed.pem"})
-      expect_refused(run_server(command, "ACCEPT", 0, each), {TlsError::peer_refused_certificate});
+    expect_refused(run_server(command, "ACCEPT", 0), {tls::ErrorCode::peer_requires_certificate,
+                                                      tls::ErrorCode::peer_refused_certificate});
+    for (const char* const text : {"unknown.pem", "server-only.pem", "self-signed.pem"})
+      expect_refused(run_server(command, "ACCEPT", 0, text),
+                     {tls::ErrorCode::peer_refused_certificate});
   }
 }
 
@@ -305,7 +309,7 @@ class TlsGnuTlsPeer : public TlsForeignPeer {
 
 TEST_F(TlsGnuTlsPeer, client_negotiates) {
   for (const std::string& version : versions) {
-    TlsServerOptions options;
+    tls::ServerOptions options;
     options.alpn = {"test"};
     EXPECT_EQ(run_client(options, answer, client(version) + "> out 2> errors"), 0)
         << read("errors") << read("log");
@@ -346,12 +350,13 @@ TEST_F(TlsGnuTlsPeer, client_with_certificate) {
 
 TEST_F(TlsGnuTlsPeer, client_with_bad_certificate) {
   for (const std::string& version : versions) {
-    for (const BadCertificate& each : bad_certificates()) {
+    for (const BadCertificate& bad_certificate : bad_certificates()) {
       refused.clear();
-      run_client(with_verification(), answer, client(version, each.file) + "> out 2>&1");
+      run_client(with_verification(), answer, client(version, bad_certificate.file) + "> out 2>&1");
       ASSERT_EQ(refused.size(), 1U) << read("out");
       // GnuTLS does not send a certificate that none of the server's authorities has issued.
-      EXPECT_TRUE(refused[0] == each.reason || refused[0] == TlsError::certificate_missing)
+      EXPECT_TRUE(refused[0] == bad_certificate.reason ||
+                  refused[0] == tls::ErrorCode::certificate_missing)
           << refused[0].message();
       EXPECT_EQ(read("out").find("you said"), std::string::npos);
     }
@@ -368,9 +373,9 @@ TEST_F(TlsGnuTlsPeer, server_verifies_clients) {
   for (const std::string& version : versions) {
     expect_talks(run_gnutls_server(version, options, "client.pem"), version, "hello");
     // gnutls-serv sends the alert access_denied for each certificate.
-    for (const char* const each : {"-", "unknown.pem", "self-signed.pem"})
-      expect_refused(run_gnutls_server(version, options, each),
-                     {TlsError::peer_refused, TlsError::peer_requires_certificate});
+    for (const char* const text : {"-", "unknown.pem", "self-signed.pem"})
+      expect_refused(run_gnutls_server(version, options, text),
+                     {tls::ErrorCode::peer_refused, tls::ErrorCode::peer_requires_certificate});
   }
 }
 

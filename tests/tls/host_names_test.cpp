@@ -99,17 +99,17 @@ std::string encode_names(const std::vector<std::string>& names) {
 
 class TlsHostNames : public testing::Test {
  protected:
-  static TlsServerContext serving(const std::string& encoded_names) {
-    TlsServerOptions options;
+  static tls::ServerContext serving(const std::string& encoded_names) {
+    tls::ServerOptions options;
     options.identities = {
         Contexts::authority()
             .issue({.common_name = "x_y.example.org", .encoded_names = encoded_names})
             .identity()};
     options.identities[0].server_names = {"any.test"};
-    return or_throw(TlsServerContext::create(std::move(options)));
+    return or_throw(tls::ServerContext::create(std::move(options)));
   }
-  static TlsClientOptions client_options() {
-    TlsClientOptions options;
+  static tls::ClientOptions client_options() {
+    tls::ClientOptions options;
     options.authorities = Contexts::authority().pem();
     return options;
   }
@@ -118,20 +118,20 @@ class TlsHostNames : public testing::Test {
   }
 
   EventLoop loop;
-  TlsClientContext client = or_throw(TlsClientContext::create(client_options()));
+  tls::ClientContext client = or_throw(tls::ClientContext::create(client_options()));
 };
 
 TEST_F(TlsHostNames, labels_may_have_underscores) {
   for (const auto& [name, host] : accepted_cases) {
-    EXPECT_TRUE(tls::is_name_of(name, host)) << name << ' ' << host;
+    EXPECT_TRUE(tls::detail::is_name_of(name, host)) << name << ' ' << host;
     EXPECT_EQ(outcome(encode_names({name}), host), Error()) << name << ' ' << host;
   }
 }
 
 TEST_F(TlsHostNames, other_names_are_refused) {
   for (const auto& [name, host] : rejected_cases) {
-    EXPECT_FALSE(tls::is_name_of(name, host)) << name << ' ' << host;
-    EXPECT_EQ(outcome(encode_names({name}), host), TlsError::certificate_wrong_host)
+    EXPECT_FALSE(tls::detail::is_name_of(name, host)) << name << ' ' << host;
+    EXPECT_EQ(outcome(encode_names({name}), host), tls::ErrorCode::certificate_wrong_host)
         << name << ' ' << host;
   }
 }
@@ -141,22 +141,22 @@ TEST_F(TlsHostNames, any_name_of_the_certificate_may_fit) {
   EXPECT_EQ(outcome(several, "x_y.example.org"), Error());
   EXPECT_EQ(outcome(several, "x_y.example.org."), Error());
   EXPECT_EQ(outcome(several, "x_y.other.test"), Error());
-  EXPECT_EQ(outcome(several, "x_y.third.test"), TlsError::certificate_wrong_host);
+  EXPECT_EQ(outcome(several, "x_y.third.test"), tls::ErrorCode::certificate_wrong_host);
 }
 
 TEST_F(TlsHostNames, only_dns_names_count) {
   // An e-mail address, a URI and a directory name; the common name is that of the host.
   EXPECT_EQ(outcome("\x30\x0f\x81\x0d*.example.org"s, "x_y.example.org"),
-            TlsError::certificate_wrong_host);
+            tls::ErrorCode::certificate_wrong_host);
   EXPECT_EQ(outcome("\x30\x0f\x86\x0d*.example.org"s, "x_y.example.org"),
-            TlsError::certificate_wrong_host);
-  EXPECT_EQ(outcome("", "x_y.example.org"), TlsError::certificate_wrong_host);
+            tls::ErrorCode::certificate_wrong_host);
+  EXPECT_EQ(outcome("", "x_y.example.org"), tls::ErrorCode::certificate_wrong_host);
 }
 
 TEST_F(TlsHostNames, addresses_match_no_dns_name) {
   for (const char* const host : {"192.0.2.1", "2001:db8::1", "192.0.2.1."}) {
     EXPECT_EQ(outcome(encode_names({"*.0.2.1", "192.0.2.1", "2001:db8::1"}), host),
-              TlsError::certificate_wrong_host)
+              tls::ErrorCode::certificate_wrong_host)
         << host;
   }
 }
@@ -172,29 +172,29 @@ TEST_F(TlsHostNames, names_that_cannot_be_decoded_are_refused) {
 
 TEST_F(TlsHostNames, other_errors_are_not_forgiven) {
   const std::string names = encode_names({"*.example.org"});
-  const auto outcome_of = [&](const TlsIdentity& identity) {
-    TlsServerOptions options;
+  const auto outcome_of = [&](const tls::Identity& identity) {
+    tls::ServerOptions options;
     options.identities = {identity};
-    return test::handshake(loop, or_throw(TlsServerContext::create(std::move(options))), client,
+    return test::handshake(loop, or_throw(tls::ServerContext::create(std::move(options))), client,
                            "x_y.example.org")
         .error;
   };
   EXPECT_EQ(outcome_of(test::self_signed({.encoded_names = names}).identity()),
-            TlsError::certificate_self_signed);
+            tls::ErrorCode::certificate_self_signed);
   EXPECT_EQ(outcome_of(test::Authority("Other CA").issue({.encoded_names = names}).identity()),
-            TlsError::certificate_unknown_issuer);
+            tls::ErrorCode::certificate_unknown_issuer);
   EXPECT_EQ(outcome_of(Contexts::authority()
                            .issue({.encoded_names = names, .purpose = "clientAuth"})
                            .identity()),
-            TlsError::certificate_wrong_purpose);
+            tls::ErrorCode::certificate_wrong_purpose);
 }
 
 TEST_F(TlsHostNames, sessions_are_resumed_and_names_are_verified_after_a_reload) {
-  for (const TlsVersion version : {TlsVersion::tls12, TlsVersion::tls13}) {
-    TlsClientOptions options = client_options();
+  for (const tls::Version version : {tls::Version::tls12, tls::Version::tls13}) {
+    tls::ClientOptions options = client_options();
     options.version_max = version;
-    const auto resuming = or_throw(TlsClientContext::create(options));
-    const TlsServerContext server = serving(encode_names({"*.example.org"}));
+    const auto resuming = or_throw(tls::ClientContext::create(options));
+    const tls::ServerContext server = serving(encode_names({"*.example.org"}));
     const auto visit = [&](const std::string& host) {
       return test::handshake(loop, server, resuming, host);
     };
@@ -210,16 +210,17 @@ TEST_F(TlsHostNames, sessions_are_resumed_and_names_are_verified_after_a_reload)
     const Seen after_reload = visit("x_y.example.org");
     EXPECT_EQ(after_reload.error, Error());
     EXPECT_FALSE(after_reload.resumed);
-    EXPECT_EQ(visit("x_y.example.com").error, TlsError::certificate_wrong_host);
+    EXPECT_EQ(visit("x_y.example.com").error, tls::ErrorCode::certificate_wrong_host);
   }
 }
 
-Task<> send_early_twice(TcpServer& server, TlsClientContext tls, std::vector<TlsEarlyData>& seen) {
+Task<> send_early_twice(TcpServer& server, tls::ClientContext tls,
+                        std::vector<tls::EarlyData>& seen) {
   for (int i = 0; i < 2; ++i) {
     auto stream = or_throw(co_await TcpStream::connect(server.endpoint()));
-    or_throw(co_await tls_connect(stream, tls, "x_y.example.org", TlsReplayable("hello")));
+    or_throw(co_await tls::connect(stream, tls, "x_y.example.org", tls::Replayable("hello")));
     seen.push_back(stream.tls()->early_data());
-    if (seen.back() != TlsEarlyData::accepted) or_throw(co_await stream.write("hello"));
+    if (seen.back() != tls::EarlyData::accepted) or_throw(co_await stream.write("hello"));
     or_throw(co_await stream.shutdown_write());
     Buffer echoed;
     while (or_throw(co_await stream.read(echoed)) > 0) {
@@ -230,17 +231,17 @@ Task<> send_early_twice(TcpServer& server, TlsClientContext tls, std::vector<Tls
 }
 
 TEST_F(TlsHostNames, early_data_is_sent_to_names_with_underscores) {
-  TlsServerOptions options;
+  tls::ServerOptions options;
   options.early_data_bytes_max = 1000;
   options.identities = {Contexts::authority().issue({.names = {"DNS:*.example.org"}}).identity()};
-  ListenOptions how;
-  how.tls = or_throw(TlsServerContext::create(std::move(options)));
-  auto server = TcpServer::listen(loop, Endpoint::loopback_v4(0), how).value();
+  ListenOptions mode;
+  mode.tls = or_throw(tls::ServerContext::create(std::move(options)));
+  auto server = TcpServer::listen(loop, Endpoint::loopback_v4(0), mode).value();
   server.serve(test::echo<TcpStream>);
-  std::vector<TlsEarlyData> seen;
+  std::vector<tls::EarlyData> seen;
   spawn(loop, send_early_twice(server, client, seen));
   loop.run();
-  EXPECT_EQ(seen, (std::vector{TlsEarlyData::none, TlsEarlyData::accepted}));
+  EXPECT_EQ(seen, (std::vector{tls::EarlyData::none, tls::EarlyData::accepted}));
 }
 
 /// Resolves the name by a hosts file, and connects with each client of the library.
@@ -250,11 +251,11 @@ class TlsClientsByName : public test::OnEveryBackend {
     OnEveryBackend::SetUp();
     if (IsSkipped()) return;
     std::ofstream(folder.path() + "/hosts") << "127.0.0.1 x_y.example.org\n";
-    TlsServerOptions options;
+    tls::ServerOptions options;
     options.identities = {certified.identity()};
-    contexts.emplace(std::move(options), TlsClientOptions());
-    resolver = std::make_unique<DnsResolver>(loop(),
-                                             DnsResolverOptions{.hosts = folder.path() + "/hosts"});
+    contexts.emplace(std::move(options), tls::ClientOptions());
+    resolver = std::make_unique<dns::Resolver>(
+        loop(), dns::ResolverOptions{.hosts = folder.path() + "/hosts"});
   }
   void TearDown() override {
     resolver.reset();
@@ -264,7 +265,7 @@ class TlsClientsByName : public test::OnEveryBackend {
   const test::TemporaryFolder folder;
   const test::Certified certified = Contexts::authority().issue({.names = {"DNS:*.example.org"}});
   std::optional<Contexts> contexts;
-  std::unique_ptr<DnsResolver> resolver;
+  std::unique_ptr<dns::Resolver> resolver;
 };
 
 TAMBOUR_ON_EVERY_BACKEND(TlsClientsByName);
@@ -291,9 +292,9 @@ TEST_P(TlsClientsByName, http_client_accepts_underscores) {
 }
 
 TEST_P(TlsClientsByName, stream_client_accepts_underscores) {
-  ListenOptions how;
-  how.tls = contexts->server;
-  auto server = TcpServer::listen(loop(), Endpoint::loopback_v4(0), how).value();
+  ListenOptions options;
+  options.tls = contexts->server;
+  auto server = TcpServer::listen(loop(), Endpoint::loopback_v4(0), options).value();
   server.serve(test::echo<TcpStream>);
   ConnectOptions connecting(contexts->client);
   connecting.resolver = resolver.get();
@@ -306,15 +307,15 @@ TEST_P(TlsClientsByName, stream_client_accepts_underscores) {
 }
 
 TEST_P(TlsClientsByName, connections_accept_underscores) {
-  ListenOptions how;
-  how.tls = contexts->server;
-  auto server = TcpServer::listen(loop(), Endpoint::loopback_v4(0), how).value();
+  ListenOptions options;
+  options.tls = contexts->server;
+  auto server = TcpServer::listen(loop(), Endpoint::loopback_v4(0), options).value();
   server.serve(test::echo<TcpStream>);
   std::vector<Error> ends;
   StreamClient client(loop(), server.endpoint().to_string(),
-                      {.on_connection = [&](Connection& own) {
-                        tls_connect(own, contexts->client, "x_y.example.org",
-                                    [&](Connection&, Error error) { ends.push_back(error); });
+                      {.on_connection = [&](Connection& connection) {
+                        tls::connect(connection, contexts->client, "x_y.example.org",
+                                     [&](Connection&, Error error) { ends.push_back(error); });
                       }});
   client.start();
   EXPECT_TRUE(run_until([&] { return !ends.empty(); }));

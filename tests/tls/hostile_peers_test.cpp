@@ -59,9 +59,9 @@ class RawClient {
 class HostilePeers : public testing::Test {
  protected:
   TcpServer listen() {
-    ListenOptions how;
-    how.tls = contexts.server;
-    return TcpServer::listen(loop, Endpoint::loopback_v4(0), how).value();
+    ListenOptions options;
+    options.tls = contexts.server;
+    return TcpServer::listen(loop, Endpoint::loopback_v4(0), options).value();
   }
   /// Runs until the connection of the client has ended, and returns why.
   Error end_of(const std::function<void(SSL*)>& play, int version = TLS1_3_VERSION) {
@@ -97,7 +97,7 @@ TEST_F(HostilePeers, a_flood_of_key_updates_is_bounded) {
            SSL_do_handshake(ssl) == 1)
       ++updates;
   });
-  EXPECT_EQ(end, TlsError::too_many_key_updates);
+  EXPECT_EQ(end, tls::ErrorCode::too_many_key_updates);
 }
 
 TEST_F(HostilePeers, some_key_updates_are_answered) {
@@ -165,20 +165,20 @@ TEST_F(HostilePeers, tiny_records_arrive_unchanged) {
 }
 
 TEST_F(HostilePeers, many_peers_that_never_finish_do_not_keep_others_from_being_served) {
-  ListenOptions how;
-  how.tls = contexts.server;
-  how.tls_handshakes_max = 50;
+  ListenOptions options;
+  options.tls = contexts.server;
+  options.tls_handshakes_max = 50;
   std::size_t refused = 0;
-  how.on_rejected = [&](SocketStream&, Error error) {
-    EXPECT_EQ(error, TlsError::too_many_handshakes);
+  options.on_rejected = [&](SocketStream&, Error error) {
+    EXPECT_EQ(error, tls::ErrorCode::too_many_handshakes);
     ++refused;
   };
-  auto server = TcpServer::listen(loop, Endpoint::loopback_v4(0), how).value();
+  auto server = TcpServer::listen(loop, Endpoint::loopback_v4(0), options).value();
   server.serve(test::echo<TcpStream>);
   std::vector<TcpStream> idle;
   bool done = false;
   spawn(loop,
-        [](TcpServer& to, TlsClientContext tls, std::vector<TcpStream>& all,
+        [](TcpServer& to, tls::ClientContext tls, std::vector<TcpStream>& all,
            bool& is_done) -> Task<> {
           co_await test::connect_all(to.endpoint(), 500, all);
           auto stream = co_await connect("127.0.0.1", to.endpoint().port(), tls);
@@ -192,20 +192,20 @@ TEST_F(HostilePeers, many_peers_that_never_finish_do_not_keep_others_from_being_
 }
 
 TEST_F(HostilePeers, peers_that_never_finish_do_not_use_up_the_connections) {
-  ListenOptions how;
-  how.tls = contexts.server;
-  how.connections_max = 10;
+  ListenOptions options;
+  options.tls = contexts.server;
+  options.connections_max = 10;
   std::size_t refused = 0;
-  how.on_rejected = [&](SocketStream&, Error error) {
-    EXPECT_EQ(error, TlsError::too_many_handshakes);
+  options.on_rejected = [&](SocketStream&, Error error) {
+    EXPECT_EQ(error, tls::ErrorCode::too_many_handshakes);
     ++refused;
   };
-  auto server = TcpServer::listen(loop, Endpoint::loopback_v4(0), how).value();
+  auto server = TcpServer::listen(loop, Endpoint::loopback_v4(0), options).value();
   server.serve(test::echo<TcpStream>);
   std::vector<TcpStream> idle;
   bool done = false;
   spawn(loop,
-        [](TcpServer& to, TlsClientContext tls, std::vector<TcpStream>& all,
+        [](TcpServer& to, tls::ClientContext tls, std::vector<TcpStream>& all,
            bool& is_done) -> Task<> {
           co_await test::connect_all(to.endpoint(), 25, all);
           auto stream = co_await connect("127.0.0.1", to.endpoint().port(), tls);

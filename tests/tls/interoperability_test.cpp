@@ -29,7 +29,7 @@ const std::string s_client =
 TEST_F(TlsInteroperability, openssl_s_client) {
   if (!test::has_program("openssl")) GTEST_SKIP() << "openssl is not here";
   for (const std::string version : {"-tls1_2", "-tls1_3"}) {
-    TlsServerOptions options;
+    tls::ServerOptions options;
     options.alpn = {"test"};
     EXPECT_EQ(run_client(options, answer,
                          "echo hello | " + s_client + version + " -alpn test > out 2> errors"),
@@ -40,9 +40,9 @@ TEST_F(TlsInteroperability, openssl_s_client) {
 
 TEST_F(TlsInteroperability, openssl_s_client_with_a_certificate) {
   if (!test::has_program("openssl")) GTEST_SKIP() << "openssl is not here";
-  TlsServerOptions options;
+  tls::ServerOptions options;
   options.authorities = Contexts::authority().pem();
-  options.client_certificate = TlsPeerCertificate::required;
+  options.client_certificate = tls::PeerCertificate::required;
   EXPECT_EQ(
       run_client(options, answer, "echo hello | " + s_client + "-cert client.pem > out 2> errors"),
       0);
@@ -69,7 +69,7 @@ TEST_F(TlsInteroperability, openssl_s_client_refuses_another_host) {
                        "echo hello | openssl s_client -quiet -connect 127.0.0.1:$PORT -CAfile "
                        "ca.pem -verify_return_error -verify_hostname other.test > out 2>&1"),
             0);
-  EXPECT_EQ(refused, std::vector<Error>{TlsError::peer_refused_certificate});
+  EXPECT_EQ(refused, std::vector<Error>{tls::ErrorCode::peer_refused_certificate});
 }
 
 Task<> serve_http(TcpStream stream) {
@@ -88,7 +88,7 @@ Task<> serve_http(TcpStream stream) {
 
 TEST_F(TlsInteroperability, curl) {
   if (!test::has_program("curl")) GTEST_SKIP() << "curl is not here";
-  TlsServerOptions options;
+  tls::ServerOptions options;
   options.alpn = {"http/1.1"};
   EXPECT_EQ(run_client(options, serve_http,
                        "curl -sS --http1.1 --noproxy '*' --cacert ca.pem "
@@ -100,7 +100,7 @@ TEST_F(TlsInteroperability, curl) {
 }
 
 /// Connects to a server that has printed "ACCEPT 127.0.0.1:PORT", and expects `line` reversed.
-Task<> expect_reversed(PipeStream& output, TlsClientContext tls, std::string host, Error& error,
+Task<> expect_reversed(PipeStream& output, tls::ClientContext tls, std::string host, Error& error,
                        bool& resumed) {
   Buffer buffer;
   std::string text;
@@ -116,12 +116,12 @@ Task<> expect_reversed(PipeStream& output, TlsClientContext tls, std::string hos
     auto plain = co_await TcpStream::connect(Endpoint::loopback_v4(std::uint16_t(port)));
     EXPECT_TRUE(plain);
     if (!plain) co_return;
-    const auto secured = co_await tls_connect(*plain, tls, host);
+    const auto secured = co_await tls::connect(*plain, tls, host);
     if (!secured) {
       error = secured.error();
       co_return;
     }
-    resumed = plain->tls()->resumed();
+    resumed = plain->tls()->is_resumed();
     Buffer answer;
     EXPECT_TRUE(co_await plain->write("hello\n"));
     auto line = co_await read_line(*plain, answer);
@@ -155,48 +155,50 @@ TEST_F(TlsInteroperability, openssl_s_server) {
       {"-cert cert.pem -key key.pem -tls1_3", "localhost", {}},
       {"-cert cert.pem -key key.pem", "127.0.0.1", {}},
       {"-cert cert.pem -key key.pem -Verify 1 -CAfile ca.pem", "localhost", {}},
-      {"-cert cert.pem -key key.pem", "other.test", TlsError::certificate_wrong_host, "other.test"},
-      {"-cert expired.pem", "localhost", TlsError::certificate_expired, "CN=old"},
-      {"-cert client-only.pem", "localhost", TlsError::certificate_wrong_purpose, "CN=wrong-use"},
-      {"-cert self-signed.pem", "localhost", TlsError::certificate_self_signed, "CN=own"},
+      {"-cert cert.pem -key key.pem", "other.test", tls::ErrorCode::certificate_wrong_host,
+       "other.test"},
+      {"-cert expired.pem", "localhost", tls::ErrorCode::certificate_expired, "CN=old"},
+      {"-cert client-only.pem", "localhost", tls::ErrorCode::certificate_wrong_purpose,
+       "CN=wrong-use"},
+      {"-cert self-signed.pem", "localhost", tls::ErrorCode::certificate_self_signed, "CN=own"},
       {"-cert revoked.pem -status_file revoked.der -tls1_2", "localhost",
-       TlsError::certificate_revoked, "CN=revoked"},
+       tls::ErrorCode::certificate_revoked, "CN=revoked"},
       {"-cert revoked.pem -status_file revoked.der -tls1_3", "localhost",
-       TlsError::certificate_revoked, "CN=revoked"},
+       tls::ErrorCode::certificate_revoked, "CN=revoked"},
   };
-  for (const auto& each : cases) {
-    TlsClientOptions options;
+  for (const auto& test_case : cases) {
+    tls::ClientOptions options;
     options.authorities = Contexts::authority().pem();
-    options.identities = {{.certificate = TlsPem::file(path("client.pem"))}};
+    options.identities = {{.certificate = tls::Pem::file(path("client.pem"))}};
     std::string message;
-    options.on_failure = [&](const TlsFailure& failure) { message = failure.message; };
-    const auto client = or_throw(TlsClientContext::create(options));
-    auto server =
-        start("exec openssl s_server -accept 127.0.0.1:0 -rev " + each.arguments, Stdio::pipe());
+    options.on_failure = [&](const tls::Failure& failure) { message = failure.message; };
+    const auto client = or_throw(tls::ClientContext::create(options));
+    auto server = start("exec openssl s_server -accept 127.0.0.1:0 -rev " + test_case.arguments,
+                        Stdio::pipe());
     Error error;
     bool resumed = false;
     spawn(loop,
-          [](Process& child, TlsClientContext tls, std::string host, Error& into,
+          [](Process& child, tls::ClientContext tls, std::string host, Error& into,
              bool& second_resumed) -> Task<> {
             co_await expect_reversed(child.output(), tls, host, into, second_resumed);
             child.terminate(Duration::zero());
-          }(server, client, each.host, error, resumed));
+          }(server, client, test_case.host, error, resumed));
     loop.run();
-    EXPECT_EQ(error, each.expected) << each.arguments << ": " << message;
-    if (!each.expected) {
-      EXPECT_TRUE(resumed) << each.arguments;
+    EXPECT_EQ(error, test_case.expected) << test_case.arguments << ": " << message;
+    if (!test_case.expected) {
+      EXPECT_TRUE(resumed) << test_case.arguments;
     }
-    EXPECT_NE(message.find(each.subject), std::string::npos) << message;
-    if (each.expected) {
+    EXPECT_NE(message.find(test_case.subject), std::string::npos) << message;
+    if (test_case.expected) {
       // The message gives the reason too.
-      EXPECT_NE(message.find(each.expected.message()), std::string::npos) << message;
+      EXPECT_NE(message.find(test_case.expected.message()), std::string::npos) << message;
     }
   }
 }
 
 Task<> answer_early(TcpStream stream) {
   Buffer buffer;
-  const auto got = co_await tls_read_early(stream, buffer);
+  const auto got = co_await tls::read_early(stream, buffer);
   EXPECT_TRUE(got) << got.error().message();
   if (!got) co_return;
   const bool is_early = *got > 0;
@@ -204,17 +206,17 @@ Task<> answer_early(TcpStream stream) {
   const auto line = co_await read_line(stream, buffer);
   EXPECT_TRUE(line) << line.error().message();
   if (!line) co_return;
-  EXPECT_NE(stream.tls()->handshake_complete(), is_early);
+  EXPECT_NE(stream.tls()->is_handshake_complete(), is_early);
   const std::string when = is_early ? "early " : "late ";
   EXPECT_TRUE(co_await stream.write(when + line->to_string() + "\n"));
-  EXPECT_TRUE(co_await tls_complete_handshake(stream));
+  EXPECT_TRUE(co_await tls::complete_handshake(stream));
   EXPECT_TRUE(co_await stream.shutdown_write());
   static_cast<void>(co_await stream.read(buffer));
 }
 
 TEST_F(TlsInteroperability, openssl_s_client_sends_early_data) {
   if (!test::has_program("openssl")) GTEST_SKIP() << "openssl is not here";
-  TlsServerOptions options;
+  tls::ServerOptions options;
   options.early_data_bytes_max = 1000;
   starts_with_early_data = true;
   write("one", "one\n");
@@ -231,8 +233,8 @@ TEST_F(TlsInteroperability, openssl_s_client_sends_early_data) {
 }
 
 /// Sends a line twice, early if possible, to a server that prints it.
-Task<> send_early(PipeStream& output, TlsClientContext tls, std::string& text,
-                  std::vector<TlsEarlyData>& outcomes) {
+Task<> send_early(PipeStream& output, tls::ClientContext tls, std::string& text,
+                  std::vector<tls::EarlyData>& outcomes) {
   Buffer buffer;
   std::string line;
   for (int sent = 0; sent < 3;) {
@@ -248,11 +250,11 @@ Task<> send_early(PipeStream& output, TlsClientContext tls, std::string& text,
     auto stream = co_await TcpStream::connect(Endpoint::loopback_v4(port));
     EXPECT_TRUE(stream);
     if (!stream) co_return;
-    const auto done = co_await tls_connect(*stream, tls, "localhost", TlsReplayable("hello\n"));
+    const auto done = co_await tls::connect(*stream, tls, "localhost", tls::Replayable("hello\n"));
     EXPECT_TRUE(done) << done.error().message();
     if (!done) co_return;
     outcomes.push_back(stream->tls()->early_data());
-    if (outcomes.back() != TlsEarlyData::accepted) {
+    if (outcomes.back() != tls::EarlyData::accepted) {
       EXPECT_TRUE(co_await stream->write("hello\n"));
     }
     EXPECT_TRUE(co_await stream->shutdown_write());
@@ -265,24 +267,24 @@ Task<> send_early(PipeStream& output, TlsClientContext tls, std::string& text,
 
 TEST_F(TlsInteroperability, openssl_s_server_accepts_early_data) {
   if (!test::has_program("openssl")) GTEST_SKIP() << "openssl is not here";
-  TlsClientOptions options;
+  tls::ClientOptions options;
   options.authorities = Contexts::authority().pem();
-  const auto client = or_throw(TlsClientContext::create(options));
+  const auto client = or_throw(tls::ClientContext::create(options));
   // It ends when its input ends.
   auto server = start(
       "tail -f /dev/null | openssl s_server -accept 127.0.0.1:0 -cert cert.pem -key key.pem "
       "-early_data",
       Stdio::pipe());
   std::string text;
-  std::vector<TlsEarlyData> outcomes;
+  std::vector<tls::EarlyData> outcomes;
   spawn(loop,
-        [](Process& child, TlsClientContext tls, std::string& printed,
-           std::vector<TlsEarlyData>& into) -> Task<> {
+        [](Process& child, tls::ClientContext tls, std::string& printed,
+           std::vector<tls::EarlyData>& into) -> Task<> {
           co_await send_early(child.output(), tls, printed, into);
           child.terminate(Duration::zero());
         }(server, client, text, outcomes));
   loop.run();
-  EXPECT_EQ(outcomes, (std::vector{TlsEarlyData::none, TlsEarlyData::accepted})) << text;
+  EXPECT_EQ(outcomes, (std::vector{tls::EarlyData::none, tls::EarlyData::accepted})) << text;
 }
 
 }  // namespace

@@ -82,10 +82,10 @@ bool play_without(unsigned nth, Play&& play) {
   return refusals > 0;
 }
 
-Task<> serve(SocketStream& stream, const TlsServerContext& tls, bool& complete) {
-  if (!co_await tls_accept_early(stream, tls)) co_return;
+Task<> serve(SocketStream& stream, const tls::ServerContext& tls, bool& complete) {
+  if (!co_await tls::accept_early(stream, tls)) co_return;
   Buffer buffer;
-  if (!co_await tls_read_early(stream, buffer)) {
+  if (!co_await tls::read_early(stream, buffer)) {
     stream.close();
     co_return;
   }
@@ -101,11 +101,11 @@ Task<> serve(SocketStream& stream, const TlsServerContext& tls, bool& complete) 
   stream.close();
 }
 
-Task<> use(SocketStream& stream, const TlsClientContext& tls, const std::string& text,
+Task<> use(SocketStream& stream, const tls::ClientContext& tls, const std::string& text,
            bool& complete) {
-  const TlsReplayable start(text.substr(0, 1000));
-  if (!co_await tls_connect(stream, tls, "localhost", start)) co_return;
-  const bool is_sent = stream.tls()->early_data() == TlsEarlyData::accepted;
+  const tls::Replayable start(text.substr(0, 1000));
+  if (!co_await tls::connect(stream, tls, "localhost", start)) co_return;
+  const bool is_sent = stream.tls()->early_data() == tls::EarlyData::accepted;
   const std::string rest = text.substr(is_sent ? 1000 : 0);
   const auto written = co_await stream.write(rest);
   Buffer buffer;
@@ -126,8 +126,8 @@ bool exchange(EventLoop& loop, const Contexts& contexts, const std::string& text
   bool received = false;
   std::exception_ptr thrown;
   TaskScope scope(loop);
-  scope.set_exception_handler([&](std::exception_ptr what) {
-    thrown = std::move(what);
+  scope.set_exception_handler([&](std::exception_ptr subject) {
+    thrown = std::move(subject);
     ends.near.close();
     ends.far.close();
   });
@@ -143,7 +143,7 @@ bool exchange(EventLoop& loop, const Contexts& contexts, const std::string& text
 TEST(Memory, may_run_out_in_handshakes_and_transfers) {
   ASSERT_TRUE(replaced);
   EventLoop loop;
-  TlsServerOptions with_early_data;
+  tls::ServerOptions with_early_data;
   with_early_data.early_data_bytes_max = 1000;
   const Contexts contexts(with_early_data, {});
   const std::string text(50'000, 't');
@@ -177,12 +177,12 @@ bool fail_without(EventLoop& loop, const Contexts& contexts, const char* host, u
   bool has_thrown = false;
   bool has_failed = false;
   TaskScope scope(loop);
-  scope.spawn([](SocketStream& stream, const TlsServerContext& tls) -> Task<> {
-    static_cast<void>(co_await tls_accept(stream, tls));
+  scope.spawn([](SocketStream& stream, const tls::ServerContext& tls) -> Task<> {
+    static_cast<void>(co_await tls::accept(stream, tls));
   }(ends.far, contexts.server));
   const auto connect = [&]() -> Task<> {
     try {
-      has_failed = !co_await tls_connect(ends.near, contexts.client, host);
+      has_failed = !co_await tls::connect(ends.near, contexts.client, host);
     } catch (const std::bad_alloc&) {
       has_thrown = true;
       ends.far.close();
@@ -202,7 +202,7 @@ bool fail_without(EventLoop& loop, const Contexts& contexts, const char* host, u
 
 TEST(Memory, may_run_out_while_a_wrong_host_is_refused) {
   EventLoop loop;
-  TlsServerOptions options;
+  tls::ServerOptions options;
   options.identities = {Contexts::authority().issue({.names = {"DNS:*.right.test"}}).identity()};
   const Contexts contexts(std::move(options), {});
   const unsigned step = test::sanitized ? 7 : 1;
@@ -217,7 +217,7 @@ TEST(Memory, may_run_out_while_a_wrong_host_is_refused) {
 /// The name is verified with or without OpenSSL's own copy of it, but never left out.
 TEST(Memory, may_run_out_while_a_name_with_an_underscore_is_verified) {
   EventLoop loop;
-  TlsServerOptions options;
+  tls::ServerOptions options;
   options.identities = {Contexts::authority().issue({.names = {"DNS:*.right.test"}}).identity()};
   const Contexts contexts(std::move(options), {});
   const unsigned step = test::sanitized ? 7 : 1;
@@ -228,12 +228,12 @@ TEST(Memory, may_run_out_while_a_name_with_an_underscore_is_verified) {
     test::StreamEnds ends = test::open_stream_ends(loop);
     TaskScope scope(loop);
     scope.set_exception_handler([&](std::exception_ptr) { ends.far.close(); });
-    scope.spawn([](SocketStream& stream, const TlsServerContext& tls) -> Task<> {
-      static_cast<void>(co_await tls_accept(stream, tls));
+    scope.spawn([](SocketStream& stream, const tls::ServerContext& tls) -> Task<> {
+      static_cast<void>(co_await tls::accept(stream, tls));
     }(ends.far, contexts.server));
     const auto connect = [&]() -> Task<> {
       has_succeeded =
-          (co_await tls_connect(ends.near, contexts.client, "x_y.right.test")).has_value();
+          (co_await tls::connect(ends.near, contexts.client, "x_y.right.test")).has_value();
       ends.near.close();
     };
     has_succeeded = false;
@@ -250,16 +250,16 @@ TEST(Memory, may_run_out_while_a_name_with_an_underscore_is_verified) {
 TEST(Memory, may_run_out_while_contexts_are_loaded) {
   EventLoop loop;
   const Contexts contexts;
-  TlsServerOptions options;
+  tls::ServerOptions options;
   options.identities = {Contexts::localhost().identity()};
   options.authorities = Contexts::authority().pem();
-  options.client_certificate = TlsPeerCertificate::optional;
+  options.client_certificate = tls::PeerCertificate::optional;
   options.alpn = {"h2", "http/1.1"};
   options.early_data_bytes_max = 1000;
   const unsigned step = test::sanitized ? 23 : 1;
   for (unsigned nth = 1;; nth += step) {
     SCOPED_TRACE(nth);
-    std::expected<void, TlsFailure> loaded;
+    std::expected<void, tls::Failure> loaded;
     if (!play_without(nth, [&] { loaded = contexts.server.reload(options); })) {
       EXPECT_TRUE(loaded);
       break;
@@ -273,7 +273,7 @@ TEST(Memory, may_run_out_while_contexts_are_loaded) {
 }
 
 TEST(Memory, may_run_out_for_the_strike_register_of_a_forked_child) {
-  tls::StrikeRegister strikes;
+  tls::detail::StrikeRegister strikes;
   const std::array<unsigned char, 32> random{1, 2, 3};
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);

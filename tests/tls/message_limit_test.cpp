@@ -8,7 +8,7 @@
 namespace tambour::message_limit_test {
 namespace {
 
-using tls::MessageLimit;
+using tls::detail::MessageLimit;
 
 constexpr std::int64_t start_ns = MessageLimit::window_ns * 1000;
 constexpr std::uint32_t messages_max = MessageLimit::messages_max;

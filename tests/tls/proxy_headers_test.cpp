@@ -39,19 +39,19 @@ class TlsProxyHeaders : public testing::Test {
     EXPECT_TRUE(co_await client.write(bytes));
   }
   /// Connects a client through the proxy, and returns its endpoint.
-  std::string connect_through(const TlsServerContext& server_tls, const TlsClientContext& tls) {
-    ListenOptions how;
-    how.tls = server_tls;
-    TcpServer proxy = TcpServer::listen(loop, Endpoint::loopback_v4(0), how).value();
+  std::string connect_through(const tls::ServerContext& server_tls, const tls::ClientContext& tls) {
+    ListenOptions options;
+    options.tls = server_tls;
+    TcpServer proxy = TcpServer::listen(loop, Endpoint::loopback_v4(0), options).value();
     proxy.serve(
         [this](TcpStream client) { return forward(std::move(client), backend.endpoint()); });
     destination = proxy.endpoint().to_string();
     std::string source;
-    Task<> task = [](Endpoint to, TlsClientContext context, std::string& name) -> Task<> {
+    Task<> task = [](Endpoint to, tls::ClientContext context, std::string& name) -> Task<> {
       auto stream = co_await TcpStream::connect(to);
       EXPECT_TRUE(stream);
       if (context) {
-        EXPECT_TRUE(co_await tls_connect(*stream, context, "localhost"));
+        EXPECT_TRUE(co_await tls::connect(*stream, context, "localhost"));
       }
       co_await test::expect_echo(*stream, "hello");
       name = stream->local_endpoint()->to_string();
@@ -74,12 +74,12 @@ class TlsProxyHeaders : public testing::Test {
 };
 
 TEST_F(TlsProxyHeaders, state_version_cipher_and_identity) {
-  for (const TlsVersion version : {TlsVersion::tls12, TlsVersion::tls13}) {
-    TlsServerOptions for_server;
+  for (const tls::Version version : {tls::Version::tls12, tls::Version::tls13}) {
+    tls::ServerOptions for_server;
     for_server.authorities = Contexts::authority().pem();
-    for_server.client_certificate = TlsPeerCertificate::optional;
+    for_server.client_certificate = tls::PeerCertificate::optional;
     for_server.alpn = {"h2"};
-    TlsClientOptions for_client;
+    tls::ClientOptions for_client;
     for_client.version_max = version;
     for_client.alpn = {"h2"};
     for_client.identities = {Contexts::authority().issue({.common_name = "alice"}).identity()};
@@ -96,7 +96,7 @@ TEST_F(TlsProxyHeaders, state_version_cipher_and_identity) {
     EXPECT_TRUE(tls->certificate_in_session);
     EXPECT_EQ(tls->verify, 0U);
     EXPECT_EQ(tls->find(ProxyField::tls_common_name), "alice");
-    const bool is_13 = version == TlsVersion::tls13;
+    const bool is_13 = version == tls::Version::tls13;
     EXPECT_EQ(tls->find(ProxyField::tls_version), is_13 ? "TLSv1.3" : "TLSv1.2");
     EXPECT_EQ(tls->find(ProxyField::tls_cipher),
               is_13 ? "TLS_AES_128_GCM_SHA256" : "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384");

@@ -22,13 +22,13 @@ struct Count {
 };
 
 /// Connects `times`, and each time waits until the server has sent its tickets.
-Task<> visit(std::uint16_t port, TlsClientContext tls, std::size_t times, Count& count) {
+Task<> visit(std::uint16_t port, tls::ClientContext tls, std::size_t times, Count& count) {
   for (std::size_t i = 0; i < times; ++i) {
     auto stream = co_await connect("localhost", port, tls);
     EXPECT_TRUE(stream) << stream.error().message();
     if (!stream) co_return;
     ++count.connections;
-    if (stream->tls()->resumed()) ++count.resumed;
+    if (stream->tls()->is_resumed()) ++count.resumed;
     co_await test::expect_echo(*stream, "hello");
     EXPECT_TRUE(co_await stream->shutdown_write());
     Buffer rest;
@@ -36,37 +36,37 @@ Task<> visit(std::uint16_t port, TlsClientContext tls, std::size_t times, Count&
   }
 }
 
-class TlsResumption : public testing::TestWithParam<TlsVersion> {
+class TlsResumption : public testing::TestWithParam<tls::Version> {
  protected:
   static constexpr std::size_t clients_count = 20;
 
   TlsResumption() {
-    TlsClientOptions options;
+    tls::ClientOptions options;
     options.version_max = GetParam();
     options.authorities = Contexts::authority().pem();
     for (std::size_t i = 0; i < clients_count; ++i)
-      clients.push_back(or_throw(TlsClientContext::create(options)));
+      clients.push_back(or_throw(tls::ClientContext::create(options)));
   }
   Count visit_all(std::uint16_t port, std::size_t times) {
     Count count;
     TaskScope scope(loop);
-    for (const TlsClientContext& each : clients) scope.spawn(visit(port, each, times, count));
+    for (const tls::ClientContext& client : clients) scope.spawn(visit(port, client, times, count));
     while (!scope.empty()) loop.run_once();
     EXPECT_EQ(count.connections, clients_count * times);
     return count;
   }
 
   EventLoop loop;
-  std::vector<TlsClientContext> clients;
+  std::vector<tls::ClientContext> clients;
 };
 
 TEST_P(TlsResumption, works_across_loops_and_reloads) {
   LoopGroup group({.threads = 3});
   const Contexts contexts;
-  ListenOptions how;
-  how.tls = contexts.server;
-  how.placement = Placement::round_robin;
-  auto server = TcpServerGroup::listen(group, Endpoint::loopback_v4(0), how).value();
+  ListenOptions options;
+  options.tls = contexts.server;
+  options.placement = Placement::round_robin;
+  auto server = TcpServerGroup::listen(group, Endpoint::loopback_v4(0), options).value();
   server.serve(test::echo<TcpStream>);
   const std::uint16_t port = server.endpoint().port();
   EXPECT_EQ(visit_all(port, 1).resumed, 0U);
@@ -78,27 +78,27 @@ TEST_P(TlsResumption, works_across_loops_and_reloads) {
     all.resumed += count.resumed;
   }
   EXPECT_GE(all.resumed, all.connections * 99 / 100);
-  const TlsStats stats = contexts.server.stats();
+  const tls::Stats stats = contexts.server.stats();
   EXPECT_EQ(stats.handshakes, all.connections + clients_count);
   EXPECT_EQ(stats.resumed, all.resumed);
   EXPECT_EQ(stats.failed, 0U);
 }
 
 TEST_P(TlsResumption, is_off_without_a_lifetime) {
-  TlsServerOptions options;
+  tls::ServerOptions options;
   options.session_lifetime = std::chrono::seconds::zero();
   const Contexts contexts(options, {});
-  ListenOptions how;
-  how.tls = contexts.server;
-  auto server = TcpServer::listen(loop, Endpoint::loopback_v4(0), how).value();
+  ListenOptions mode;
+  mode.tls = contexts.server;
+  auto server = TcpServer::listen(loop, Endpoint::loopback_v4(0), mode).value();
   server.serve(test::echo<TcpStream>);
   EXPECT_EQ(visit_all(server.endpoint().port(), 2).resumed, 0U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Versions, TlsResumption,
-                         testing::Values(TlsVersion::tls12, TlsVersion::tls13),
+                         testing::Values(tls::Version::tls12, tls::Version::tls13),
                          [](const auto& version) {
-                           return version.param == TlsVersion::tls12 ? "tls12" : "tls13";
+                           return version.param == tls::Version::tls12 ? "tls12" : "tls13";
                          });
 
 }  // namespace

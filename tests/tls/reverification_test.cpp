@@ -39,7 +39,7 @@ struct Seen {
   bool resumed = false;
 };
 
-class Reverification : public testing::TestWithParam<TlsVersion> {
+class Reverification : public testing::TestWithParam<tls::Version> {
  protected:
   Reverification() {
     options.identities = {Contexts::localhost().identity()};
@@ -48,18 +48,18 @@ class Reverification : public testing::TestWithParam<TlsVersion> {
   }
   ~Reverification() override { ahead_s = 0; }
 
-  Seen connect(const TlsServerContext& server, const TlsClientContext& tls) {
+  Seen connect(const tls::ServerContext& server, const tls::ClientContext& tls) {
     test::StreamEnds ends = test::open_stream_ends(loop);
     Seen seen;
     TaskScope scope(loop);
-    scope.spawn([](SocketStream& stream, TlsServerContext context) -> Task<> {
-      if (co_await tls_accept(stream, context)) static_cast<void>(co_await stream.write("x"));
+    scope.spawn([](SocketStream& stream, tls::ServerContext context) -> Task<> {
+      if (co_await tls::accept(stream, context)) static_cast<void>(co_await stream.write("x"));
     }(ends.far, server));
-    scope.spawn([](SocketStream& stream, TlsClientContext context, Seen& into) -> Task<> {
-      const auto done = co_await tls_connect(stream, context, "localhost");
+    scope.spawn([](SocketStream& stream, tls::ClientContext context, Seen& into) -> Task<> {
+      const auto done = co_await tls::connect(stream, context, "localhost");
       if (!done) into.error = done.error();
       if (!done) co_return;
-      into.resumed = stream.tls()->resumed();
+      into.resumed = stream.tls()->is_resumed();
       // In TLS 1.3 the refusal of a certificate arrives here.
       Buffer buffer;
       const auto got = co_await stream.read(buffer);
@@ -70,38 +70,38 @@ class Reverification : public testing::TestWithParam<TlsVersion> {
   }
 
   EventLoop loop;
-  TlsServerOptions options;
-  TlsClientOptions client_options;
+  tls::ServerOptions options;
+  tls::ClientOptions client_options;
 };
 
 class ClientCertificates : public Reverification {
  protected:
   ClientCertificates() {
     options.authorities = Contexts::authority().pem();
-    options.client_certificate = TlsPeerCertificate::required;
+    options.client_certificate = tls::PeerCertificate::required;
   }
 
-  TlsClientContext client(std::chrono::seconds ends) {
+  tls::ClientContext client(std::chrono::seconds ends) {
     client_options.identities = {
         Contexts::authority().issue({.common_name = "client", .ends = ends}).identity()};
-    return or_throw(TlsClientContext::create(client_options));
+    return or_throw(tls::ClientContext::create(client_options));
   }
 };
 
 TEST_P(ClientCertificates, that_have_expired_are_not_resumed) {
-  const auto server = or_throw(TlsServerContext::create(options));
+  const auto server = or_throw(tls::ServerContext::create(options));
   const auto tls = client(2h);
   EXPECT_FALSE(connect(server, tls).resumed);
   EXPECT_TRUE(connect(server, tls).resumed);
   ahead_s = 3 * 3600;
   const Seen seen = connect(server, tls);
   EXPECT_FALSE(seen.resumed);
-  EXPECT_EQ(seen.error, TlsError::peer_refused_certificate);
+  EXPECT_EQ(seen.error, tls::ErrorCode::peer_refused_certificate);
 }
 
 TEST_P(ClientCertificates, are_verified_again_after_the_lifetime_of_a_session) {
   options.session_lifetime = 10h;
-  const auto server = or_throw(TlsServerContext::create(options));
+  const auto server = or_throw(tls::ServerContext::create(options));
   const auto tls = client(24h);
   EXPECT_FALSE(connect(server, tls).resumed);
   ahead_s = 6 * 3600;
@@ -114,8 +114,8 @@ TEST_P(ClientCertificates, are_verified_again_after_the_lifetime_of_a_session) {
 
 TEST_P(ClientCertificates, are_verified_again_with_other_authorities) {
   const Authority other("Another CA");
-  options.authorities = TlsPem::memory(Contexts::authority().certificate() + other.certificate());
-  const auto server = or_throw(TlsServerContext::create(options));
+  options.authorities = tls::Pem::memory(Contexts::authority().certificate() + other.certificate());
+  const auto server = or_throw(tls::ServerContext::create(options));
   const auto tls = client(24h);
   EXPECT_FALSE(connect(server, tls).resumed);
   ASSERT_TRUE(server.reload());
@@ -126,14 +126,14 @@ TEST_P(ClientCertificates, are_verified_again_with_other_authorities) {
   EXPECT_TRUE(connect(server, tls).resumed);
   options.authorities = other.pem();
   ASSERT_TRUE(server.reload(options));
-  EXPECT_EQ(connect(server, tls).error, TlsError::peer_refused_certificate);
+  EXPECT_EQ(connect(server, tls).error, tls::ErrorCode::peer_refused_certificate);
 }
 
 class ServerCertificates : public Reverification {
  protected:
   ServerCertificates() { options.session_lifetime = 7 * 24h; }
 
-  TlsClientContext client() { return or_throw(TlsClientContext::create(client_options)); }
+  tls::ClientContext client() { return or_throw(tls::ClientContext::create(client_options)); }
 };
 
 TEST_P(ServerCertificates, that_have_expired_are_not_resumed) {
@@ -141,14 +141,14 @@ TEST_P(ServerCertificates, that_have_expired_are_not_resumed) {
       Contexts::authority()
           .issue({.common_name = "localhost", .names = {"DNS:localhost"}, .ends = 2h})
           .identity()};
-  const auto server = or_throw(TlsServerContext::create(options));
+  const auto server = or_throw(tls::ServerContext::create(options));
   const auto tls = client();
   EXPECT_FALSE(connect(server, tls).resumed);
   EXPECT_TRUE(connect(server, tls).resumed);
   ahead_s = 3 * 3600;
   const Seen seen = connect(server, tls);
   EXPECT_FALSE(seen.resumed);
-  EXPECT_EQ(seen.error, TlsError::certificate_expired);
+  EXPECT_EQ(seen.error, tls::ErrorCode::certificate_expired);
 }
 
 TEST_P(ServerCertificates, are_verified_again_after_a_day) {
@@ -156,7 +156,7 @@ TEST_P(ServerCertificates, are_verified_again_after_a_day) {
       Contexts::authority()
           .issue({.common_name = "localhost", .names = {"DNS:localhost"}, .ends = 1000h})
           .identity()};
-  const auto server = or_throw(TlsServerContext::create(options));
+  const auto server = or_throw(tls::ServerContext::create(options));
   const auto tls = client();
   EXPECT_FALSE(connect(server, tls).resumed);
   // In TLS 1.3, each connection gets new tickets, but the time of the verification remains.
@@ -170,14 +170,16 @@ TEST_P(ServerCertificates, are_verified_again_after_a_day) {
   EXPECT_TRUE(connect(server, tls).resumed);
 }
 
-std::string name_of_version(const testing::TestParamInfo<TlsVersion>& version) {
-  return version.param == TlsVersion::tls12 ? "tls12" : "tls13";
+std::string name_of_version(const testing::TestParamInfo<tls::Version>& version) {
+  return version.param == tls::Version::tls12 ? "tls12" : "tls13";
 }
 
 INSTANTIATE_TEST_SUITE_P(Tls, ClientCertificates,
-                         testing::Values(TlsVersion::tls12, TlsVersion::tls13), &name_of_version);
+                         testing::Values(tls::Version::tls12, tls::Version::tls13),
+                         &name_of_version);
 INSTANTIATE_TEST_SUITE_P(Tls, ServerCertificates,
-                         testing::Values(TlsVersion::tls12, TlsVersion::tls13), &name_of_version);
+                         testing::Values(tls::Version::tls12, tls::Version::tls13),
+                         &name_of_version);
 
 }  // namespace
 }  // namespace tambour::reverification_test

@@ -26,8 +26,8 @@ using test::Contexts;
 using test::Outcome;
 using test::Received;
 
-SimulationOptions network(std::uint64_t seed, bool trace) {
-  SimulationOptions options = SimulationOptions::rough(seed);
+sim::Options network(std::uint64_t seed, bool trace) {
+  sim::Options options = sim::Options::rough(seed);
   options.stream_reset = 0;
   options.no_memory = 0;
   options.no_descriptors = 0;
@@ -54,12 +54,13 @@ class Scenario {
  public:
   Scenario(std::uint64_t seed, Attack attack, bool trace = false)
       : random_(seed), simulation_(seed, network(seed, trace)), attack_(attack) {
-    ListenOptions how;
-    how.tls = contexts_.server;
-    how.tls_early_data = true;
-    how.on_rejected = [this](SocketStream&, Error) { ++rejected; };
+    ListenOptions options;
+    options.tls = contexts_.server;
+    options.tls_early_data = true;
+    options.on_rejected = [this](SocketStream&, Error) { ++rejected; };
     server_.emplace(
-        TcpServer::listen(server_loop_, Endpoint::parse(far_.ip() + ":443").value(), how).value());
+        TcpServer::listen(server_loop_, Endpoint::parse(far_.ip() + ":443").value(), options)
+            .value());
     server_->serve(
         [this](TcpStream stream) { return test::answer_early(std::move(stream), seen); });
     // The session belongs to the address and port of the server.
@@ -151,11 +152,11 @@ class Scenario {
   Duration random_time() { return Duration(simulation_.random(std::uint64_t{2'000'000'000})); }
 
   const test::SeededRandom random_;
-  const Contexts contexts_{patient(test::with_early_data()), patient<TlsClientOptions>()};
-  Simulation simulation_;
-  SimulatedHost& near_ = simulation_.add_host("client");
-  SimulatedHost& middle_ = simulation_.add_host("path");
-  SimulatedHost& far_ = simulation_.add_host("server");
+  const Contexts contexts_{patient(test::with_early_data()), patient<tls::ClientOptions>()};
+  sim::Simulation simulation_;
+  sim::Host& near_ = simulation_.add_host("client");
+  sim::Host& middle_ = simulation_.add_host("path");
+  sim::Host& far_ = simulation_.add_host("server");
   EventLoop client_loop_{near_.loop_options()};
   EventLoop path_loop_{middle_.loop_options()};
   EventLoop server_loop_{far_.loop_options()};
@@ -176,7 +177,7 @@ void expect_answers(const Scenario& scenario) {
   const Outcome& second = scenario.outcomes[1];
   EXPECT_EQ(second.error, Error()) << second.error.message();
   EXPECT_TRUE(second.resumed);
-  const bool accepted = second.early_data == TlsEarlyData::accepted;
+  const bool accepted = second.early_data == tls::EarlyData::accepted;
   EXPECT_EQ(second.answer, accepted ? "early pay" : "late pay");
   // Never twice, and not lost.
   EXPECT_EQ(scenario.early(), 1);
@@ -212,7 +213,7 @@ TEST(SimulatedEarlyData, only_the_first_of_two_copies_is_accepted) {
     const Scenario scenario(seed, Attack::race);
     expect_answers(scenario);
     if (testing::Test::HasFailure()) return;
-    rejected += scenario.outcomes[1].early_data == TlsEarlyData::rejected ? 1 : 0;
+    rejected += scenario.outcomes[1].early_data == tls::EarlyData::rejected ? 1 : 0;
   }
   EXPECT_GT(rejected, 0U);
   EXPECT_LT(rejected, seeds);

@@ -45,35 +45,35 @@ std::string random_bytes(std::size_t size) {
 
 class TlsStreams : public test::OnEveryBackend {
  protected:
-  TcpServer listen(const Contexts& contexts, ListenOptions how = {}) {
-    how.tls = contexts.server;
-    if (!how.on_rejected)
-      how.on_rejected = [this](SocketStream&, Error error) { refused.push_back(error); };
-    return TcpServer::listen(loop(), Endpoint::loopback_v4(0), how).value();
+  TcpServer listen(const Contexts& contexts, ListenOptions options = {}) {
+    options.tls = contexts.server;
+    if (!options.on_rejected)
+      options.on_rejected = [this](SocketStream&, Error error) { refused.push_back(error); };
+    return TcpServer::listen(loop(), Endpoint::loopback_v4(0), options).value();
   }
   /// Two ends of a connection after the handshake.
   test::StreamEnds open(const Contexts& contexts) {
     test::StreamEnds ends = test::open_stream_ends(loop());
     TaskScope scope(loop());
-    scope.spawn([](SocketStream& stream, TlsServerContext context) -> Task<> {
-      const auto done = co_await tls_accept(stream, context);
+    scope.spawn([](SocketStream& stream, tls::ServerContext context) -> Task<> {
+      const auto done = co_await tls::accept(stream, context);
       EXPECT_TRUE(done) << done.error().message();
     }(ends.far, contexts.server));
-    run([](SocketStream& stream, TlsClientContext context) -> Task<> {
-      const auto done = co_await tls_connect(stream, context, "localhost");
+    run([](SocketStream& stream, tls::ClientContext context) -> Task<> {
+      const auto done = co_await tls::connect(stream, context, "localhost");
       EXPECT_TRUE(done) << done.error().message();
     }(ends.near, contexts.client));
     EXPECT_TRUE(run_until([&] { return scope.empty(); }));
     return ends;
   }
   /// Connects a client and returns the error of connect() or of the first read.
-  Error connect_error(Endpoint to, const TlsClientContext& context,
+  Error connect_error(Endpoint to, const tls::ClientContext& context,
                       const std::string& host = "localhost") {
     Error error;
-    run([](Endpoint at, TlsClientContext tls, std::string name, Error& into) -> Task<> {
+    run([](Endpoint at, tls::ClientContext tls, std::string name, Error& into) -> Task<> {
       auto stream = co_await TcpStream::connect(at);
       EXPECT_TRUE(stream);
-      const auto done = co_await tls_connect(*stream, tls, name);
+      const auto done = co_await tls::connect(*stream, tls, name);
       if (!done) {
         EXPECT_FALSE(stream->is_open());
         into = done.error();
@@ -94,20 +94,20 @@ class TlsStreams : public test::OnEveryBackend {
 TAMBOUR_ON_EVERY_BACKEND(TlsStreams);
 
 TEST_P(TlsStreams, echo_with_one_argument_more) {
-  for (const TlsVersion version : {TlsVersion::tls12, TlsVersion::tls13}) {
-    TlsClientOptions options;
+  for (const tls::Version version : {tls::Version::tls12, tls::Version::tls13}) {
+    tls::ClientOptions options;
     options.version_max = version;
     const Contexts contexts({}, options);
     TcpServer server = listen(contexts);
     server.serve(test::echo<TcpStream>);
     const std::uint16_t port = server.endpoint().port();
-    run([](std::uint16_t to, TlsClientContext tls, TlsVersion expected) -> Task<> {
+    run([](std::uint16_t to, tls::ClientContext tls, tls::Version expected) -> Task<> {
       auto stream = co_await connect("127.0.0.1", to, tls);
       EXPECT_TRUE(stream) << stream.error().message();
       if (!stream) co_return;
       EXPECT_EQ(stream->tls()->version(), expected);
       EXPECT_TRUE(stream->tls()->cipher().starts_with("TLS_"));
-      EXPECT_FALSE(stream->tls()->resumed());
+      EXPECT_FALSE(stream->tls()->is_resumed());
       EXPECT_EQ(stream->tls()->peer_certificate()->subject, "CN=localhost");
       co_await test::expect_echo(*stream, "hello");
       co_await test::expect_echo(*stream, std::string(100'000, 'x'));
@@ -228,8 +228,8 @@ TEST_P(TlsStreams, an_end_without_close_notify_is_truncation) {
     far.close();
     Buffer buffer;
     EXPECT_EQ(co_await near.read(buffer), 4U);
-    EXPECT_EQ((co_await near.read(buffer)).error(), TlsError::truncated);
-    EXPECT_EQ((co_await near.read(buffer)).error(), TlsError::truncated);
+    EXPECT_EQ((co_await near.read(buffer)).error(), tls::ErrorCode::truncated);
+    EXPECT_EQ((co_await near.read(buffer)).error(), tls::ErrorCode::truncated);
   }(ends.near, ends.far));
 }
 
@@ -273,21 +273,22 @@ TEST_P(TlsStreams, a_cancelled_write_leaves_whole_records) {
 TEST_P(TlsStreams, changed_bytes_are_an_error) {
   test::StreamEnds ends = open(Contexts());
   const std::string garbage = "\x17\x03\x03" + std::string(1, '\0') + "\x20" + std::string(32, 'x');
-  ASSERT_EQ(::send(ends.near.descriptor(), garbage.data(), garbage.size(), 0), ssize_t(37));
+  ASSERT_EQ(::send(ends.near.fd(), garbage.data(), garbage.size(), 0), ssize_t(37));
   run([](SocketStream& far) -> Task<> {
     Buffer buffer;
-    EXPECT_EQ((co_await far.read(buffer)).error(), TlsError::protocol);
+    EXPECT_EQ((co_await far.read(buffer)).error(), tls::ErrorCode::protocol);
     EXPECT_FALSE(far.tls()->failure().empty());
-    EXPECT_EQ((co_await far.write("x")).error(), TlsError::protocol);
+    EXPECT_EQ((co_await far.write("x")).error(), tls::ErrorCode::protocol);
   }(ends.far));
 }
 
 TEST_P(TlsStreams, plaintext_before_tls_is_refused) {
   test::StreamEnds ends = test::open_stream_ends(loop());
   const Contexts contexts;
-  run([](SocketStream& stream, TlsServerContext tls) -> Task<> {
+  run([](SocketStream& stream, tls::ServerContext tls) -> Task<> {
     const Buffer plaintext("RCPT TO:<victim>\r\n");
-    EXPECT_EQ((co_await tls_accept(stream, plaintext, tls)).error(), TlsError::unread_plaintext);
+    EXPECT_EQ((co_await tls::accept(stream, plaintext, tls)).error(),
+              tls::ErrorCode::unread_plaintext);
     EXPECT_FALSE(stream.is_open());
   }(ends.near, contexts.server));
 }
@@ -296,22 +297,22 @@ TEST_P(TlsStreams, a_stream_can_begin_tls_later) {
   test::StreamEnds ends = test::open_stream_ends(loop());
   const Contexts contexts;
   TaskScope scope(loop());
-  scope.spawn([](SocketStream& stream, TlsServerContext tls) -> Task<> {
+  scope.spawn([](SocketStream& stream, tls::ServerContext tls) -> Task<> {
     Buffer buffer;
     auto line = co_await read_line(stream, buffer);
     EXPECT_TRUE(line && *line == "STARTTLS");
     EXPECT_TRUE(co_await stream.write("OK\n"));
-    EXPECT_TRUE(co_await tls_accept(stream, buffer, tls));
+    EXPECT_TRUE(co_await tls::accept(stream, buffer, tls));
     line = co_await read_line(stream, buffer);
     EXPECT_TRUE(line && *line == "secret");
     EXPECT_TRUE(co_await stream.write("done\n"));
   }(ends.far, contexts.server));
-  run([](SocketStream& stream, TlsClientContext tls) -> Task<> {
+  run([](SocketStream& stream, tls::ClientContext tls) -> Task<> {
     Buffer buffer;
     EXPECT_TRUE(co_await stream.write("STARTTLS\n"));
     auto line = co_await read_line(stream, buffer);
     EXPECT_TRUE(line && *line == "OK");
-    EXPECT_TRUE(co_await tls_connect(stream, buffer, tls, "localhost"));
+    EXPECT_TRUE(co_await tls::connect(stream, buffer, tls, "localhost"));
     EXPECT_TRUE(co_await stream.write("secret\n"));
     line = co_await read_line(stream, buffer);
     EXPECT_TRUE(line && *line == "done");
@@ -320,18 +321,18 @@ TEST_P(TlsStreams, a_stream_can_begin_tls_later) {
 
 TEST_P(TlsStreams, the_proxy_header_precedes_tls) {
   const Contexts contexts;
-  ListenOptions how;
-  how.proxy_protocol = ProxyProtocol::required;
-  TcpServer server = listen(contexts, how);
+  ListenOptions options;
+  options.proxy_protocol = ProxyProtocol::required;
+  TcpServer server = listen(contexts, options);
   std::vector<std::string> sources;
   server.serve([&](TcpStream stream) -> Task<> {
     sources.push_back(stream.peer_endpoint()->to_string());
     co_await test::echo(std::move(stream));
   });
-  run([](Endpoint to, TlsClientContext tls) -> Task<> {
+  run([](Endpoint to, tls::ClientContext tls) -> Task<> {
     auto stream = co_await TcpStream::connect(to);
     EXPECT_TRUE(co_await stream->write("PROXY TCP4 192.0.2.1 192.0.2.2 1234 80\r\n"));
-    EXPECT_TRUE(co_await tls_connect(*stream, tls, "localhost"));
+    EXPECT_TRUE(co_await tls::connect(*stream, tls, "localhost"));
     co_await test::expect_echo(*stream, "hello");
   }(server.endpoint(), contexts.client));
   EXPECT_EQ(sources, std::vector<std::string>{"192.0.2.1:1234"});
@@ -339,15 +340,15 @@ TEST_P(TlsStreams, the_proxy_header_precedes_tls) {
 
 TEST_P(TlsStreams, unix_servers_serve_tls) {
   const Contexts contexts;
-  ListenOptions how;
-  how.tls = contexts.server;
+  ListenOptions options;
+  options.tls = contexts.server;
   const auto at =
       Endpoint::parse("unix:@tambour-tls-" + std::to_string(::getpid()) + options_name()).value();
-  auto server = UnixServer::listen(loop(), at, how).value();
+  auto server = UnixServer::listen(loop(), at, options).value();
   server.serve(test::echo<UnixStream>);
-  run([](Endpoint to, TlsClientContext tls) -> Task<> {
+  run([](Endpoint to, tls::ClientContext tls) -> Task<> {
     auto stream = co_await UnixStream::connect(to);
-    EXPECT_TRUE(co_await tls_connect(*stream, tls, "localhost"));
+    EXPECT_TRUE(co_await tls::connect(*stream, tls, "localhost"));
     co_await test::expect_echo(*stream, "hello");
     EXPECT_EQ((co_await stream->send({}, {})).error(), system_error(EOPNOTSUPP));
   }(at, contexts.client));
@@ -360,13 +361,13 @@ TEST_P(TlsStreams, graceful_shutdown_ends_handshakes_and_handlers) {
   std::vector<TcpStream> idle;
   run(test::connect_all(server.endpoint(), 3, idle));
   EXPECT_TRUE(run_until([&] { return server.connections() == 3; }));
-  run([](TcpServer& own) -> Task<> { co_await own.shut_down(10ms); }(server));
+  run([](TcpServer& local) -> Task<> { co_await local.shut_down(10ms); }(server));
   EXPECT_EQ(server.connections(), 0U);
   EXPECT_EQ(refused, std::vector<Error>(3, system_error(ECANCELED)));
 }
 
 TEST_P(TlsStreams, a_handshake_has_a_time_limit) {
-  TlsServerOptions options;
+  tls::ServerOptions options;
   options.handshake_timeout = 20ms;
   const Contexts contexts(options, {});
   TcpServer server = listen(contexts);
@@ -380,18 +381,18 @@ TEST_P(TlsStreams, a_handshake_has_a_time_limit) {
 }
 
 TEST_P(TlsStreams, the_oldest_of_too_many_handshakes_is_closed) {
-  ListenOptions how;
-  how.tls_handshakes_max = 3;
+  ListenOptions options;
+  options.tls_handshakes_max = 3;
   const Contexts contexts;
-  TcpServer server = listen(contexts, how);
+  TcpServer server = listen(contexts, options);
   server.serve(test::echo<TcpStream>);
   std::vector<TcpStream> idle;
   run(test::connect_all(server.endpoint(), 10, idle));
   EXPECT_TRUE(run_until([&] { return refused.size() == 7; }));
-  EXPECT_EQ(refused, std::vector<Error>(7, TlsError::too_many_handshakes));
+  EXPECT_EQ(refused, std::vector<Error>(7, tls::ErrorCode::too_many_handshakes));
   EXPECT_EQ(server.connections(), 3U);
   const std::uint16_t port = server.endpoint().port();
-  run([](std::uint16_t to, TlsClientContext tls) -> Task<> {
+  run([](std::uint16_t to, tls::ClientContext tls) -> Task<> {
     auto stream = co_await connect("127.0.0.1", to, tls);
     EXPECT_TRUE(stream);
     if (stream) co_await test::expect_echo(*stream, "hello");
@@ -408,7 +409,7 @@ TEST_P(TlsStreams, a_peer_that_does_not_speak_tls_is_refused) {
     Buffer buffer;
     static_cast<void>(co_await stream->read(buffer));
   }(server.endpoint()));
-  EXPECT_EQ(refused, std::vector<Error>{TlsError::not_tls});
+  EXPECT_EQ(refused, std::vector<Error>{tls::ErrorCode::not_tls});
 }
 
 TEST_P(TlsStreams, a_certificate_for_another_host_is_refused) {
@@ -416,45 +417,45 @@ TEST_P(TlsStreams, a_certificate_for_another_host_is_refused) {
   TcpServer server = listen(contexts);
   server.serve(test::echo<TcpStream>);
   EXPECT_EQ(connect_error(server.endpoint(), contexts.client, "example.org"),
-            TlsError::certificate_wrong_host);
+            tls::ErrorCode::certificate_wrong_host);
   EXPECT_NE(contexts.last_failure->find("CN=localhost"), std::string::npos);
   EXPECT_NE(contexts.last_failure->find("not valid for example.org, but for localhost"),
             std::string::npos)
       << *contexts.last_failure;
   EXPECT_EQ(connect_error(server.endpoint(), contexts.client, "127.0.0.2"),
-            TlsError::certificate_wrong_host);
+            tls::ErrorCode::certificate_wrong_host);
   EXPECT_TRUE(run_until([&] { return refused.size() == 2; }));
-  EXPECT_EQ(refused, std::vector<Error>(2, TlsError::peer_refused_certificate));
+  EXPECT_EQ(refused, std::vector<Error>(2, tls::ErrorCode::peer_refused_certificate));
 }
 
 TEST_P(TlsStreams, untrusted_certificates_are_refused_with_the_reason) {
   const test::Authority other("Other CA");
   const struct {
     test::Certified certified;
-    TlsError expected;
+    tls::ErrorCode expected;
   } cases[] = {
-      {test::self_signed({.names = {"DNS:localhost"}}), TlsError::certificate_self_signed},
-      {other.issue({.names = {"DNS:localhost"}}), TlsError::certificate_unknown_issuer},
+      {test::self_signed({.names = {"DNS:localhost"}}), tls::ErrorCode::certificate_self_signed},
+      {other.issue({.names = {"DNS:localhost"}}), tls::ErrorCode::certificate_unknown_issuer},
       {Contexts::authority().issue({.names = {"DNS:localhost"}, .purpose = "clientAuth"}),
-       TlsError::certificate_wrong_purpose},
+       tls::ErrorCode::certificate_wrong_purpose},
   };
-  for (const auto& each : cases) {
-    TlsServerOptions options;
-    options.identities = {each.certified.identity()};
+  for (const auto& test_case : cases) {
+    tls::ServerOptions options;
+    options.identities = {test_case.certified.identity()};
     const Contexts contexts(options, {});
     TcpServer server = listen(contexts);
     server.serve(test::echo<TcpStream>);
-    EXPECT_EQ(connect_error(server.endpoint(), contexts.client), each.expected);
+    EXPECT_EQ(connect_error(server.endpoint(), contexts.client), test_case.expected);
     EXPECT_NE(contexts.last_failure->find("CN=server"), std::string::npos)
         << *contexts.last_failure;
   }
 }
 
 TEST_P(TlsStreams, clients_are_verified) {
-  TlsServerOptions server_options;
+  tls::ServerOptions server_options;
   server_options.authorities = Contexts::authority().pem();
-  server_options.client_certificate = TlsPeerCertificate::required;
-  TlsClientOptions client_options;
+  server_options.client_certificate = tls::PeerCertificate::required;
+  tls::ClientOptions client_options;
   client_options.identities = {
       Contexts::authority()
           .issue({.common_name = "alice", .names = {"URI:spiffe://test/alice"}})
@@ -472,21 +473,23 @@ TEST_P(TlsStreams, clients_are_verified) {
   EXPECT_EQ(connect_error(server.endpoint(), contexts.client), Error());
   EXPECT_EQ(subjects, std::vector<std::string>{"CN=alice spiffe://test/alice"});
   const Contexts without;
-  EXPECT_EQ(connect_error(server.endpoint(), without.client), TlsError::peer_requires_certificate);
+  EXPECT_EQ(connect_error(server.endpoint(), without.client),
+            tls::ErrorCode::peer_requires_certificate);
   EXPECT_TRUE(run_until([&] { return refused.size() == 1; }));
-  EXPECT_EQ(refused, std::vector<Error>{TlsError::certificate_missing});
+  EXPECT_EQ(refused, std::vector<Error>{tls::ErrorCode::certificate_missing});
   const test::Authority other("Other CA");
   client_options.identities = {other.issue({.common_name = "mallory"}).identity()};
   const Contexts foreign({}, client_options);
-  EXPECT_EQ(connect_error(server.endpoint(), foreign.client), TlsError::peer_refused_certificate);
+  EXPECT_EQ(connect_error(server.endpoint(), foreign.client),
+            tls::ErrorCode::peer_refused_certificate);
   EXPECT_TRUE(run_until([&] { return refused.size() == 2; }));
-  EXPECT_EQ(refused.back(), TlsError::certificate_unknown_issuer);
+  EXPECT_EQ(refused.back(), tls::ErrorCode::certificate_unknown_issuer);
 }
 
 TEST_P(TlsStreams, application_protocols_are_negotiated) {
-  TlsServerOptions server_options;
+  tls::ServerOptions server_options;
   server_options.alpn = {"h2", "http/1.1"};
-  TlsClientOptions client_options;
+  tls::ClientOptions client_options;
   client_options.alpn = {"http/1.1", "h2"};
   const Contexts contexts(server_options, client_options);
   TcpServer server = listen(contexts);
@@ -500,25 +503,25 @@ TEST_P(TlsStreams, application_protocols_are_negotiated) {
   EXPECT_EQ(connect_error(server.endpoint(), contexts.client), Error());
   client_options.alpn = {"smtp"};
   const Contexts others({}, client_options);
-  EXPECT_EQ(connect_error(server.endpoint(), others.client), TlsError::no_common_alpn);
-  EXPECT_EQ(refused, std::vector<Error>{TlsError::no_common_alpn});
+  EXPECT_EQ(connect_error(server.endpoint(), others.client), tls::ErrorCode::no_common_alpn);
+  EXPECT_EQ(refused, std::vector<Error>{tls::ErrorCode::no_common_alpn});
 }
 
 TEST_P(TlsStreams, versions_without_overlap_are_refused) {
-  TlsServerOptions server_options;
-  server_options.version_min = TlsVersion::tls13;
-  TlsClientOptions client_options;
-  client_options.version_max = TlsVersion::tls12;
+  tls::ServerOptions server_options;
+  server_options.version_min = tls::Version::tls13;
+  tls::ClientOptions client_options;
+  client_options.version_max = tls::Version::tls12;
   const Contexts contexts(server_options, client_options);
   TcpServer server = listen(contexts);
   server.serve(test::echo<TcpStream>);
-  EXPECT_EQ(connect_error(server.endpoint(), contexts.client), TlsError::no_common_version);
-  EXPECT_EQ(refused, std::vector<Error>{TlsError::no_common_version});
+  EXPECT_EQ(connect_error(server.endpoint(), contexts.client), tls::ErrorCode::no_common_version);
+  EXPECT_EQ(refused, std::vector<Error>{tls::ErrorCode::no_common_version});
 }
 
 TEST_P(TlsStreams, sessions_are_resumed_even_after_a_reload) {
-  for (const TlsVersion version : {TlsVersion::tls12, TlsVersion::tls13}) {
-    TlsClientOptions options;
+  for (const tls::Version version : {tls::Version::tls12, tls::Version::tls13}) {
+    tls::ClientOptions options;
     options.version_max = version;
     const Contexts contexts({}, options);
     TcpServer server = listen(contexts);
@@ -526,11 +529,11 @@ TEST_P(TlsStreams, sessions_are_resumed_even_after_a_reload) {
     const auto once = [&](bool resumed, int line = __builtin_LINE()) {
       SCOPED_TRACE(line);
       const std::uint16_t port = server.endpoint().port();
-      run([](std::uint16_t to, TlsClientContext tls, bool expected) -> Task<> {
+      run([](std::uint16_t to, tls::ClientContext tls, bool expected) -> Task<> {
         auto stream = co_await connect("127.0.0.1", to, tls);
         EXPECT_TRUE(stream);
         if (!stream) co_return;
-        EXPECT_EQ(stream->tls()->resumed(), expected) << int(stream->tls()->version());
+        EXPECT_EQ(stream->tls()->is_resumed(), expected) << int(stream->tls()->version());
         EXPECT_EQ(stream->tls()->peer_certificate()->subject, "CN=localhost");
         co_await test::expect_echo(*stream, "hello");
       }(port, contexts.client, resumed));

@@ -14,7 +14,7 @@
 namespace tambour::strike_register_test {
 namespace {
 
-using tls::StrikeRegister;
+using tls::detail::StrikeRegister;
 
 std::int64_t now_s = 0;
 std::int64_t clock_of_test() noexcept { return now_s; }

@@ -43,7 +43,7 @@ class Tickets {
   int accept(Name name) { return keys_.use(name.data(), iv_.data(), cipher_, mac_, false); }
 
  private:
-  tls::TicketKeys keys_;
+  tls::detail::TicketKeys keys_;
   std::array<unsigned char, EVP_MAX_IV_LENGTH> iv_{};
   EVP_CIPHER_CTX* cipher_ = EVP_CIPHER_CTX_new();
   EVP_MAC_CTX* mac_ = nullptr;

@@ -72,19 +72,19 @@ void serve_peers_that_send(std::string_view bytes) {
   if (!can_open_files(peers + 100)) GTEST_SKIP() << "too few open files are permitted";
   EventLoop loop;
   // Under a sanitizer, the handshakes of the other peers take longer than the default limit.
-  TlsServerOptions for_server;
+  tls::ServerOptions for_server;
   for_server.handshake_timeout = std::chrono::minutes(2);
-  TlsClientOptions for_client;
+  tls::ClientOptions for_client;
   for_client.handshake_timeout = std::chrono::minutes(2);
   const Contexts contexts(for_server, for_client);
-  ListenOptions how;
-  how.tls = contexts.server;
+  ListenOptions options;
+  options.tls = contexts.server;
   std::size_t refused = 0;
-  how.on_rejected = [&](SocketStream&, Error error) {
-    EXPECT_EQ(error, TlsError::too_many_handshakes);
+  options.on_rejected = [&](SocketStream&, Error error) {
+    EXPECT_EQ(error, tls::ErrorCode::too_many_handshakes);
     ++refused;
   };
-  auto server = TcpServer::listen(loop, Endpoint::loopback_v4(0), how).value();
+  auto server = TcpServer::listen(loop, Endpoint::loopback_v4(0), options).value();
   server.serve(test::echo<TcpStream>);
   std::array<int, 2> pipe{};
   ASSERT_EQ(::pipe(pipe.data()), 0);
@@ -94,16 +94,17 @@ void serve_peers_that_send(std::string_view bytes) {
   if (child == 0) connect_peers(server.endpoint(), bytes, pipe[1]);
   ::close(pipe[1]);
   Progress progress;
-  spawn(loop, [](int connected, TcpServer& to, TlsClientContext tls, Progress& reached) -> Task<> {
-    EXPECT_TRUE(co_await ready(connected, Events::read));
-    char byte = 0;
-    EXPECT_EQ(::read(connected, &byte, 1), 1) << "a peer could not connect";
-    reached.heap = ::mallinfo2().uordblks;
-    auto stream = co_await connect("127.0.0.1", to.endpoint().port(), tls);
-    EXPECT_TRUE(stream);
-    if (stream) co_await test::expect_echo(*stream, "hello");
-    reached.done = true;
-  }(pipe[0], server, contexts.client, progress));
+  spawn(loop,
+        [](int connected, TcpServer& to, tls::ClientContext tls, Progress& reached) -> Task<> {
+          EXPECT_TRUE(co_await wait_ready(connected, Events::read));
+          char byte = 0;
+          EXPECT_EQ(::read(connected, &byte, 1), 1) << "a peer could not connect";
+          reached.heap = ::mallinfo2().uordblks;
+          auto stream = co_await connect("127.0.0.1", to.endpoint().port(), tls);
+          EXPECT_TRUE(stream);
+          if (stream) co_await test::expect_echo(*stream, "hello");
+          reached.done = true;
+        }(pipe[0], server, contexts.client, progress));
   while (!progress.done) loop.run_once();
   // The work is bounded too: a few events for each peer, and none while they do nothing.
   const LoopStats served = loop.stats();
@@ -116,12 +117,12 @@ void serve_peers_that_send(std::string_view bytes) {
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
   ::close(pipe[0]);
-  EXPECT_GE(refused, peers - how.tls_handshakes_max);
-  EXPECT_LE(server.connections(), how.tls_handshakes_max + 1);
+  EXPECT_GE(refused, peers - options.tls_handshakes_max);
+  EXPECT_LE(server.connections(), options.tls_handshakes_max + 1);
   // Three quarters of it are OpenSSL's buffers for records and for a message, if a message is
   // incomplete. Sanitizers do not count the heap.
   if (progress.heap > heap_before) {
-    EXPECT_LE(progress.heap - heap_before, how.tls_handshakes_max * 80 * 1024);
+    EXPECT_LE(progress.heap - heap_before, options.tls_handshakes_max * 80 * 1024);
   }
 }
 

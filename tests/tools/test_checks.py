@@ -12,22 +12,23 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # A tree that violates no rule.
 CLEAN = {
-    "include/tambour/events.h": "// What can happen.\n#pragma once\n\n#include <cstdint>\n",
-    "include/tambour/loop.h": "// The loop.\n#pragma once\n\n#include <tambour/events.h>\n",
+    "include/tambour/loop/events.h": "// What can happen.\n#pragma once\n\n#include <cstdint>\n",
+    "include/tambour/loop/loop.h":
+        "// The loop.\n#pragma once\n\n#include <tambour/loop/events.h>\n",
     "src/base/list.h": "// A list.\n#pragma once\n",
     "src/backend/epoll.h": '// epoll.\n#pragma once\n\n#include "base/list.h"\n',
     "src/backend/epoll.cpp":
-        '// epoll.\n#include "backend/epoll.h"\n\n#include <tambour/events.h>\n',
+        '// epoll.\n#include "backend/epoll.h"\n\n#include <tambour/loop/events.h>\n',
     "src/loop/loop.cpp": '// The loop.\n#include <liburing.h>\n\n#include "backend/epoll.h"\n',
     "compat/libev/ev.c": '// libev.\n#include "loop/loop.h"\n',
     "src/loop/loop.h": "// The loop.\n#pragma once\n",
-    "examples/echo.cpp": "// Echo.\n#include <tambour/loop.h>\n",
+    "examples/echo.cpp": "// Echo.\n#include <tambour/loop/loop.h>\n",
     "src/base/CMakeLists.txt": "tambour_layer(base SOURCES list.cpp)\n",
     "src/backend/CMakeLists.txt":
-        "tambour_layer(backend\n  SOURCES epoll.cpp\n  HEADERS events.h\n  NEEDS base)\n",
-    "src/loop/CMakeLists.txt": "tambour_layer(loop HEADERS loop.h NEEDS backend)\n",
+        "tambour_layer(backend\n  SOURCES epoll.cpp\n  HEADERS loop/events.h\n  NEEDS base)\n",
+    "src/loop/CMakeLists.txt": "tambour_layer(loop HEADERS loop/loop.h NEEDS backend)\n",
     "src/events/CMakeLists.txt": "tambour_layer(events NEEDS loop)\n",
-    "src/net/CMakeLists.txt": "tambour_layer(net HEADERS stream.h NEEDS loop)\n",
+    "src/net/CMakeLists.txt": "tambour_layer(net HEADERS loop/stream.h NEEDS loop)\n",
 }
 
 
@@ -74,9 +75,9 @@ class Layers(CheckTest):
             "src/backend/epoll.h": '# include  "loop/loop.h"',
             "src/loop/loop.h": '#include "net/stream.h"',
             "src/net/stream.h": '#include "events/signals.h"',
-            "src/backend/poll.h": "#include <tambour/loop.h>",
-            "include/tambour/stream.h": '#include "base/list.h"',
-            "include/tambour/events.h": '#include "base/list.h"',
+            "src/backend/poll.h": "#include <tambour/loop/loop.h>",
+            "include/tambour/loop/stream.h": '#include "base/list.h"',
+            "include/tambour/loop/events.h": '#include "base/list.h"',
             "compat/libev/ev.c": '#include "net/stream.h"',
             "bindings/perl/Tambour.xs": '#include "loop/loop.h"',
             "examples/echo.cpp": '#include "base/list.h"',
@@ -87,29 +88,30 @@ class Layers(CheckTest):
                 self.write(path, CLEAN.get(path, ""))
 
     def test_public_header_that_includes_a_private_library(self) -> None:
-        self.write("include/tambour/loop.h", "#include <liburing.h>\n")
-        self.assert_fault("layers", "include/tambour/loop.h:1", "must not include this library")
+        self.write("include/tambour/loop/loop.h", "#include <liburing.h>\n")
+        self.assert_fault("layers", "include/tambour/loop/loop.h:1",
+            "must not include this library")
 
     def test_spelling_of_includes(self) -> None:
         for line, message in {
             '#include "list.h"': 'write "layer/file.h"',
             '#include "../base/list.h"': "write the path relative to src/",
             "#include <base/list.h>": "write headers of a layer as",
-            '#include "tambour/events.h"': "write public headers as",
+            '#include "tambour/loop/events.h"': "write public headers as",
             '#include "base/nothing.h"': "no such header",
-            "#include <tambour/nothing.h>": "no such public header",
+            "#include <tambour/loop/nothing.h>": "no such public header",
         }.items():
             with self.subTest(line):
                 self.write("src/backend/epoll.cpp", f"\n{line}\n")
                 self.assert_fault("layers", "src/backend/epoll.cpp:2", message)
 
     def test_public_header_that_includes_one_of_a_higher_layer(self) -> None:
-        self.write("include/tambour/events.h", "#include <tambour/loop.h>\n")
-        self.assert_fault("layers", "include/tambour/events.h:1", "belongs to layer loop")
+        self.write("include/tambour/loop/events.h", "#include <tambour/loop/loop.h>\n")
+        self.assert_fault("layers", "include/tambour/loop/events.h:1", "belongs to layer loop")
 
     def test_public_header_without_a_layer(self) -> None:
-        self.write("include/tambour/lost.h", "// Lost.\n#pragma once\n")
-        self.assert_fault("layers", "include/tambour/lost.h:1", "belongs to no layer")
+        self.write("include/tambour/loop/lost.h", "// Lost.\n#pragma once\n")
+        self.assert_fault("layers", "include/tambour/loop/lost.h:1", "belongs to no layer")
 
     def test_cycles_and_undeclared_layers(self) -> None:
         self.write("src/base/CMakeLists.txt", "tambour_layer(base NEEDS loop)\n")
@@ -176,7 +178,8 @@ class Layers(CheckTest):
 
 
 class Links(CheckTest):
-    DOCUMENT = ("# Loops\n\n## Use in C++: `run()`\n\nSee [the header](../include/tambour/loop.h), "
+    DOCUMENT = ("# Loops\n\n## Use in C++: `run()`\n\n"
+                "See [the header](../include/tambour/loop/loop.h), "
                 "[use](#use-in-c-run), [other](other.md#a-b), [src](..), `src/base/`,\n"
                 "`base/list_test`, [site](https://example.org/x).\n"
                 "```\n[capture](value)\n```\n`[capture](value)`\n")
@@ -192,7 +195,8 @@ class Links(CheckTest):
 
     def test_seeded_fault(self) -> None:
         for text, message in {
-            "[the header](../include/tambour/lost.h)": "../include/tambour/lost.h does not exist",
+            "[the header](../include/tambour/loop/lost.h)":
+                "../include/tambour/loop/lost.h does not exist",
             "[heading](#uses)": "docs/loops.md has no heading #uses",
             "[heading](other.md#c)": "docs/other.md has no heading #c",
             "`src/base/heap.h`": "src/base/heap.h does not exist",
@@ -209,12 +213,12 @@ class Headers(CheckTest):
         self.assert_clean("headers")
 
     def test_header_that_relies_on_its_includer(self) -> None:
-        self.write("include/tambour/loop.h", "#pragma once\ninline std::string name;\n")
-        self.assert_fault("headers", "include/tambour/loop.h:1", "does not compile on its own")
+        self.write("include/tambour/loop/loop.h", "#pragma once\ninline std::string name;\n")
+        self.assert_fault("headers", "include/tambour/loop/loop.h:1", "does not compile on its own")
 
     def test_header_without_pragma_once(self) -> None:
-        self.write("include/tambour/loop.h", "struct Loop {};\n")
-        self.assert_fault("headers", "include/tambour/loop.h:1", "does not compile on its own")
+        self.write("include/tambour/loop/loop.h", "struct Loop {};\n")
+        self.assert_fault("headers", "include/tambour/loop/loop.h:1", "does not compile on its own")
 
 
     PUSH = "#pragma GCC visibility push(default)\n"
@@ -222,7 +226,7 @@ class Headers(CheckTest):
     NAMESPACE = "namespace tambour {\nstruct Loop {};\n}\n"
 
     def test_visibility(self) -> None:
-        path = "include/tambour/loop.h"
+        path = "include/tambour/loop/loop.h"
         begin = "// The loop.\n#pragma once\n"
         self.write(path, begin + self.PUSH + self.NAMESPACE + self.POP)
         self.assert_clean("headers")
@@ -237,7 +241,7 @@ class Headers(CheckTest):
         self.write("src/loop/loop.h",
                    "// The loop.\n#pragma once\nnamespace tambour {\nclass Core {};\n"
                    "struct Loop::Parts {};\n}\n")
-        path = "include/tambour/loop.h"
+        path = "include/tambour/loop/loop.h"
         begin = "// The loop.\n#pragma once\n"
         in_advance = "namespace tambour {\nclass Core;\n}\n"
         a_template = "namespace tambour {\ntemplate <class T, int N>\nclass Box;\n}\n"
@@ -252,6 +256,51 @@ class Headers(CheckTest):
         self.assert_fault("headers", f"{path}:7", "tambour::Loop::Parts is internal")
         self.write(path, begin + in_advance + "int x;\n" + self.PUSH + hidden + self.POP)
         self.assert_fault("headers", f"{path}:6", "is not between")
+
+
+
+class Names(CheckTest):
+    HEADER = "include/tambour/http/url.h"
+    OPENING = "// URLs.\n#pragma once\n\n"
+
+    def test_clean(self) -> None:
+        self.write("include/tambour/loop.h",
+            "// Loops.\n#pragma once\n#include <tambour/loop/loop.h>\n")
+        self.write(self.HEADER, self.OPENING + "namespace tambour {\nclass Loop;\n}\n"
+                   "namespace tambour::http {\nnamespace detail::h1 {\nclass Parser {};\n"
+                   "}  // namespace detail::h1\n\nclass Url {\n  void set(int value) {}\n};\n"
+                   "}  // namespace tambour::http\n")
+        self.write("src/base/list.cpp", "void f() { error.what(); }  // what each does\n")
+        self.assert_clean("names")
+
+    def test_flat_header(self) -> None:
+        self.write("include/tambour/http_url.h", "// URLs.\n#pragma once\n")
+        self.assert_fault("names", "include/tambour/http_url.h:1", "must be in a directory")
+
+    def test_umbrella_that_declares(self) -> None:
+        self.write("include/tambour/loop.h", "// Loops.\n#pragma once\nclass Loop;\n")
+        self.assert_fault("names", "include/tambour/loop.h:1", "may only include")
+
+    def test_type_outside_its_namespace(self) -> None:
+        self.write(self.HEADER, self.OPENING + "namespace tambour {\n\nclass Url {\n};\n\n}\n")
+        self.assert_fault("names", f"{self.HEADER}:6", "Url must be in namespace tambour::http")
+        self.write("include/tambour/loop/loop.h",
+                   self.OPENING + "namespace tambour::http {\nstruct Loop {\n};\n}\n")
+        self.assert_fault("names", "include/tambour/loop/loop.h:5", "in namespace tambour")
+
+    def test_internal_namespace(self) -> None:
+        for text in ("namespace tambour::io {\n", "namespace tambour {\nnamespace io {\n"):
+            with self.subTest(text):
+                self.write(self.HEADER, self.OPENING + text + "class Transport;\n}\n")
+                line = 3 + text.count("\n")
+                self.assert_fault("names", f"{self.HEADER}:{line}",
+                    "must be in a namespace `detail`")
+
+    def test_pronouns(self) -> None:
+        for name in ("each", "made", "what", "how", "own", "which", "most", "its_name"):
+            with self.subTest(name):
+                self.write("tests/net/read.cpp", f"// Reads.\nvoid f(int {name});\n")
+                self.assert_fault("names", "tests/net/read.cpp:2", "cannot be read alone")
 
 
 class Style(CheckTest):
@@ -280,7 +329,7 @@ class Style(CheckTest):
                 self.assert_fault("style", f"src/base/list.h:{line}", message)
 
     def test_times_and_durations_of_options_are_added_with_saturation(self) -> None:
-        self.write("include/tambour/loop.h",
+        self.write("include/tambour/loop/loop.h",
                    "// The loop.\n#pragma once\n\nstruct LoopOptions {\n  Duration patience = 5s;\n"
                    "  std::optional<Duration> rest{};\n};\n")
         for line in [
@@ -309,7 +358,7 @@ class Style(CheckTest):
         self.write("src/task/task.cpp", text)
         self.write("src/loop/loop.cpp", "// Not handle.resume().\nvoid run() { loop->resume(); }\n")
         self.assert_clean("style")
-        for path in ("src/process/process.cpp", "include/tambour/wait.h"):
+        for path in ("src/process/process.cpp", "include/tambour/loop/wait.h"):
             with self.subTest(path):
                 self.write(path, text)
                 self.assert_fault("style", f"{path}:3", "Resumption::run()")
@@ -376,7 +425,7 @@ class Format(CheckTest):
 
     def test_order_of_includes(self) -> None:
         self.write("src/backend/epoll.cpp",
-                   '#include <tambour/events.h>\n#include "backend/epoll.h"\n')
+                   '#include <tambour/loop/events.h>\n#include "backend/epoll.h"\n')
         self.assert_fault("format", "src/backend/epoll.cpp:1", "not formatted")
 
 

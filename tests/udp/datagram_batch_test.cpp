@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/datagrams.h>
+#include <tambour/udp/datagrams.h>
 
 #include "udp/datagrams.h"
 

@@ -12,7 +12,7 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/udp.h>
+#include <tambour/udp/socket.h>
 
 #include "support/on_every_backend.h"
 #include "udp/datagrams.h"
@@ -44,8 +44,8 @@ class Control {
     if (present < sizeof(Value)) message_.msg_flags = MSG_CTRUNC;
   }
 
-  [[nodiscard]] udp::ReceivedControl read(bool merges = false) const {
-    return udp::read_control(message_, merges);
+  [[nodiscard]] detail::udp::ReceivedControl read(bool merges = false) const {
+    return detail::udp::read_control(message_, merges);
   }
 
  private:
@@ -104,8 +104,8 @@ class DatagramControlOnLoopback : public test::OnEveryBackend {
  public:
   using OnEveryBackend::loop;
 
-  UdpSocket bind(const Endpoint& at, const UdpOptions& how = {}) {
-    auto socket = UdpSocket::bind(loop(), at, how);
+  UdpSocket bind(const Endpoint& at, const UdpOptions& options = {}) {
+    auto socket = UdpSocket::bind(loop(), at, options);
     if (!socket) throw std::system_error(socket.error());
     return std::move(*socket);
   }
@@ -130,7 +130,7 @@ class DatagramControlOnLoopback : public test::OnEveryBackend {
         for (const Datagram datagram : batch) {
           count += datagram.bytes().size();
           into.push_back({.text = std::string(datagram.text()),
-                          .truncated = datagram.truncated(),
+                          .truncated = datagram.is_truncated(),
                           .control_truncated = datagram.control_truncated(),
                           .ecn = datagram.ecn(),
                           .has_to = datagram.to().has_value()});
@@ -178,18 +178,19 @@ TEST_P(DatagramControlOnLoopback, options_enabled_by_the_program_hide_no_control
     UdpSocket server = bind(at, {.gro = true, .ecn = true, .pktinfo = true});
     const bool is_v6 = at.family() == AF_INET6;
     enable_everything_of_fixed_size(server, is_v6);
-    const Endpoint own = server.local_endpoint().value();
-    const Endpoint to = at == Endpoint::any_v6(0) ? Endpoint::loopback_v4(own.port()) : own;
+    const Endpoint endpoint = server.local_endpoint().value();
+    const Endpoint to =
+        at == Endpoint::any_v6(0) ? Endpoint::loopback_v4(endpoint.port()) : endpoint;
     UdpSocket client = bind(to.with_port(0));
     send_ten(client, to);
     const auto seen = receive(server, 10'000);
     EXPECT_EQ(seen.size(), 10U);
-    for (const Seen& each : seen) {
-      EXPECT_EQ(each.text.size(), 1000U);
-      EXPECT_FALSE(each.truncated);
-      EXPECT_FALSE(each.control_truncated);
-      EXPECT_EQ(each.ecn, Ecn::ect0);
-      EXPECT_TRUE(each.has_to);
+    for (const Seen& entry : seen) {
+      EXPECT_EQ(entry.text.size(), 1000U);
+      EXPECT_FALSE(entry.truncated);
+      EXPECT_FALSE(entry.control_truncated);
+      EXPECT_EQ(entry.ecn, Ecn::ect0);
+      EXPECT_TRUE(entry.has_to);
     }
   }
 }
@@ -207,7 +208,7 @@ TEST_P(DatagramControlOnLoopback, truncated_control_messages_are_reported) {
     options[at + 1] = static_cast<std::uint8_t>(data);
     at += 2 + data;
   }
-  if (::setsockopt(client.descriptor(), IPPROTO_IPV6, IPV6_HOPOPTS, options.data(),
+  if (::setsockopt(client.fd(), IPPROTO_IPV6, IPV6_HOPOPTS, options.data(),
                    static_cast<socklen_t>(options.size())) != 0)
     GTEST_SKIP() << "IPV6_HOPOPTS: " << std::strerror(errno);
   ASSERT_TRUE(client.try_send_to(bytes_of("text"), server.local_endpoint().value()));

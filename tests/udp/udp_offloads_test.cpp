@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/udp.h>
+#include <tambour/udp/socket.h>
 
 #include "support/on_every_backend.h"
 #include "udp/datagrams.h"
@@ -26,8 +26,8 @@ class UdpOffloads : public test::OnEveryBackend {
  public:
   using OnEveryBackend::loop;
 
-  UdpSocket bind(const Endpoint& at = Endpoint::loopback_v4(0), const UdpOptions& how = {}) {
-    auto socket = UdpSocket::bind(loop(), at, how);
+  UdpSocket bind(const Endpoint& at = Endpoint::loopback_v4(0), const UdpOptions& options = {}) {
+    auto socket = UdpSocket::bind(loop(), at, options);
     if (!socket) throw std::system_error(socket.error());
     return std::move(*socket);
   }
@@ -247,22 +247,22 @@ TEST_P(UdpOffloads, a_dual_stack_socket_reports_mapped_ipv6_addresses) {
     UdpSocket client = bind(at.with_port(0), {.ecn = true});
     EXPECT_TRUE(client.try_send_to(bytes_of("x"), at, {.ecn = Ecn::ect1}));
     DatagramBatch answers;
-    std::optional<Endpoint> own;
+    std::optional<Endpoint> endpoint;
     receive_one(server, [&](const Datagram& datagram) {
       const std::string shown = at.family() == AF_INET ? "::ffff:127.0.0.77" : "::1";
       EXPECT_EQ(datagram.to()->address(), shown);
       EXPECT_EQ(datagram.peer().address(), shown);
       EXPECT_EQ(datagram.ecn(), Ecn::ect1);
       EXPECT_TRUE(answers.add_reply(datagram, bytes_of("y")));
-      own = datagram.to();
+      endpoint = datagram.to();
     });
     EXPECT_TRUE(server.try_send(answers));
     receive_one(client, [&](const Datagram& datagram) {
       EXPECT_EQ(datagram.peer(), at);
       EXPECT_EQ(datagram.ecn(), Ecn::none);
     });
-    const DatagramOptions how{.ecn = Ecn::ect0, .from = own};
-    EXPECT_TRUE(server.try_send_to(bytes_of("z"), client.local_endpoint().value(), how));
+    const DatagramOptions options{.ecn = Ecn::ect0, .from = endpoint};
+    EXPECT_TRUE(server.try_send_to(bytes_of("z"), client.local_endpoint().value(), options));
     receive_one(client, [&](const Datagram& datagram) {
       EXPECT_EQ(datagram.peer(), at);
       EXPECT_EQ(datagram.ecn(), Ecn::ect0);

@@ -1,6 +1,4 @@
 // Datagrams in tasks and with callbacks, on every backend.
-#include <tambour/udp.h>
-
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -13,7 +11,8 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/move_to.h>
+#include <tambour/net/move_to.h>
+#include <tambour/udp/socket.h>
 
 #include "support/network.h"
 #include "support/on_every_backend.h"
@@ -30,8 +29,8 @@ class Udp : public test::OnEveryBackend {
  public:
   using OnEveryBackend::loop;
 
-  UdpSocket bind(const Endpoint& at = Endpoint::loopback_v4(0), const UdpOptions& how = {}) {
-    auto socket = UdpSocket::bind(loop(), at, how);
+  UdpSocket bind(const Endpoint& at = Endpoint::loopback_v4(0), const UdpOptions& options = {}) {
+    auto socket = UdpSocket::bind(loop(), at, options);
     if (!socket) throw std::system_error(socket.error());
     return std::move(*socket);
   }
@@ -40,9 +39,9 @@ class Udp : public test::OnEveryBackend {
     // On an address derived from the process id, so that other tests do not take the port in the
     // meantime.
     const int pid = ::getpid();
-    const std::string own =
+    const std::string own_text =
         "127.77." + std::to_string(pid / 250 % 250) + "." + std::to_string(1 + pid % 250);
-    const Endpoint unbound = bind(Endpoint::parse(own, 0).value()).local_endpoint().value();
+    const Endpoint unbound = bind(Endpoint::parse(own_text, 0).value()).local_endpoint().value();
     UdpSocket socket = bind();
     EXPECT_TRUE(socket.connect(unbound));
     return socket;
@@ -67,7 +66,7 @@ Task<Result<>> receive_echoes(UdpSocket& socket, Endpoint server, DatagramBatch&
     EXPECT_TRUE(*got > 0 && *got == in.size());
     for (const Datagram datagram : in) {
       EXPECT_EQ(datagram.peer(), server);
-      EXPECT_FALSE(datagram.truncated());
+      EXPECT_FALSE(datagram.is_truncated());
       EXPECT_EQ(owed.erase(std::string(datagram.text())), 1U) << datagram.text();
     }
   }
@@ -116,8 +115,8 @@ TEST_P(Udp, a_task_that_only_sends_is_stopped_by_its_timeout) {
   const UdpSocket receiver = bind();
   UdpSocket sender = bind();
   run([](UdpSocket& socket, Endpoint to) -> Task<> {
-    auto send_all_the_time = [](UdpSocket& own, Endpoint there) -> Task<> {
-      while (co_await own.send_to(bytes_of("all the time"), there)) {
+    auto send_all_the_time = [](UdpSocket& udp_socket, Endpoint there) -> Task<> {
+      while (co_await udp_socket.send_to(bytes_of("all the time"), there)) {
       }
     };
     EXPECT_EQ((co_await timeout(1ms, send_all_the_time(socket, to))).error(),
@@ -156,10 +155,10 @@ TEST_P(Udp, reports_truncated_datagrams) {
       DatagramBatch batch(capacity, 10);
       EXPECT_TRUE(co_await from.send_to(bytes_of("0123456789"), at));
       EXPECT_EQ(co_await to.receive(batch), 1U);
-      EXPECT_FALSE(batch.front().truncated());
+      EXPECT_FALSE(batch.front().is_truncated());
       EXPECT_TRUE(co_await from.send_to(bytes_of("0123456789a"), at));
       EXPECT_EQ(co_await to.receive(batch), 1U);
-      EXPECT_TRUE(batch.front().truncated());
+      EXPECT_TRUE(batch.front().is_truncated());
       EXPECT_EQ(batch.front().text(), "0123456789");
     }
   }(client, server));

@@ -26,9 +26,9 @@
 namespace {
 
 using namespace tambour;
-using namespace tambour::http::ws;
-using http::websocket::Deflater;
-using http::websocket::DeflateSettings;
+using namespace tambour::http::detail::ws;
+using http::detail::websocket::Deflater;
+using http::detail::websocket::DeflateSettings;
 
 constexpr FrameLimits no_limits{UINT64_MAX, UINT64_MAX, UINT32_MAX, UINT32_MAX};
 constexpr MaskKey key{std::byte{1}, std::byte{2}, std::byte{3}, std::byte{4}};

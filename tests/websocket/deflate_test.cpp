@@ -19,12 +19,12 @@ namespace {
 
 #ifndef TAMBOUR_NO_ZLIB
 
-using http::websocket::Deflater;
-using http::websocket::DeflateSettings;
-using http::websocket::InflateLimits;
-using http::websocket::Inflater;
-using http::websocket::InflateSettings;
-using http::ws::WebSocketError;
+using http::detail::websocket::Deflater;
+using http::detail::websocket::DeflateSettings;
+using http::detail::websocket::InflateLimits;
+using http::detail::websocket::Inflater;
+using http::detail::websocket::InflateSettings;
+using http::detail::ws::WebSocketError;
 using namespace std::string_literals;
 
 constexpr InflateLimits no_limits{.message_bytes_max = UINT64_MAX, .ratio_max = 0};
@@ -169,18 +169,18 @@ TEST(Deflate, context_takeover_makes_similar_messages_small) {
 /// begins anew afterwards.
 TEST(Deflate, a_broadcast_may_be_sent_between_messages_with_context) {
   Deflater shared({.has_context_takeover = false});
-  Deflater own({});
+  Deflater deflater({});
   Inflater inflater({});
   const std::string message = random_text(500, 3);
-  EXPECT_EQ(decompressed(inflater, compressed(own, message)), message);
+  EXPECT_EQ(decompressed(inflater, compressed(deflater, message)), message);
   const std::string broadcast = random_text(5000, 4);
   EXPECT_EQ(decompressed(inflater, compressed(shared, broadcast)), broadcast);
-  own.forget_context();
-  EXPECT_EQ(decompressed(inflater, compressed(own, message)), message);
-  EXPECT_EQ(decompressed(inflater, compressed(own, message)), message);
+  deflater.forget_context();
+  EXPECT_EQ(decompressed(inflater, compressed(deflater, message)), message);
+  EXPECT_EQ(decompressed(inflater, compressed(deflater, message)), message);
   Buffer output;
-  own.compress(Buffer("part"), false, output);
-  EXPECT_DEATH(own.forget_context(), "within a message");
+  deflater.compress(Buffer("part"), false, output);
+  EXPECT_DEATH(deflater.forget_context(), "within a message");
 }
 
 TEST(Deflate, memory_can_be_released_between_messages) {
@@ -223,7 +223,8 @@ std::size_t bytes_before_error(std::string_view coded, const InflateLimits& limi
   const auto result = inflater.decompress(input, true, output, SIZE_MAX);
   EXPECT_FALSE(result);
   EXPECT_EQ(result ? Error() : result.error(), WebSocketError::inflated_too_large);
-  EXPECT_EQ(static_cast<int>(http::ws::close_code_for(WebSocketError::inflated_too_large)), 1009);
+  EXPECT_EQ(static_cast<int>(http::detail::ws::close_code_for(WebSocketError::inflated_too_large)),
+            1009);
   return output.size();
 }
 

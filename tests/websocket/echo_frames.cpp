@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include <tambour/buffer.h>
+#include <tambour/bytes/buffer.h>
 
 #include "http/websocket/deflate.h"
 #include "http_message/ws/frame_parser.h"
@@ -20,8 +20,8 @@
 namespace {
 
 using namespace tambour;
-using http::ws::FrameParser;
-using http::ws::Role;
+using http::detail::ws::FrameParser;
+using http::detail::ws::Role;
 
 std::string hexadecimal(std::string_view text) {
   std::string digits;
@@ -56,7 +56,7 @@ class Echo {
         const auto event = parser_.parse(input_, payload_);
         const auto handled = event ? handle(*event) : Result<bool>(std::unexpected(event.error()));
         if (!handled) {
-          std::cout << static_cast<int>(http::ws::close_code_for(handled.error())) << '\n';
+          std::cout << static_cast<int>(http::detail::ws::close_code_for(handled.error())) << '\n';
           return;
         }
         has_more = *handled;
@@ -90,12 +90,13 @@ class Echo {
     if (parser_.is_compressed()) {
       const auto progress = inflater_.decompress(payload_, true, message, SIZE_MAX);
       if (!progress) return std::unexpected(progress.error());
-      if (parser_.is_text() && !http::ws::is_utf8(message.coalesce()))
-        return http::ws::failure(http::ws::WebSocketError::invalid_utf8);
+      if (parser_.is_text() && !http::detail::ws::is_utf8(message.coalesce()))
+        return http::detail::ws::failure(http::detail::ws::WebSocketError::invalid_utf8);
     } else {
       message.append(std::move(payload_));
     }
-    const auto opcode = parser_.is_text() ? http::ws::Opcode::text : http::ws::Opcode::binary;
+    const auto opcode =
+        parser_.is_text() ? http::detail::ws::Opcode::text : http::detail::ws::Opcode::binary;
     std::cout << (parser_.is_text() ? "text " : "binary ") << hexadecimal(message.coalesce());
     Buffer frames;
     if (has_deflate_) {
@@ -110,11 +111,11 @@ class Echo {
     return true;
   }
 
-  http::ws::FrameLimits limits_{};
+  http::detail::ws::FrameLimits limits_{};
   FrameParser parser_;
-  http::ws::FrameWriter writer_;
-  http::websocket::Deflater deflater_;
-  http::websocket::Inflater inflater_;
+  http::detail::ws::FrameWriter writer_;
+  http::detail::websocket::Deflater deflater_;
+  http::detail::websocket::Inflater inflater_;
   bool has_deflate_;
   Buffer input_;
   Buffer payload_;

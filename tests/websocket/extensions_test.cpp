@@ -12,11 +12,11 @@ namespace tambour::extensions_test {
 namespace {
 
 using http::Fields;
-using http::ws::AcceptedDeflate;
-using http::ws::DeflateAgreement;
-using http::ws::DeflateOptions;
-using http::ws::Extension;
-using http::ws::WebSocketError;
+using http::detail::ws::AcceptedDeflate;
+using http::detail::ws::DeflateAgreement;
+using http::detail::ws::DeflateOptions;
+using http::detail::ws::Extension;
+using http::detail::ws::WebSocketError;
 
 /// One field for each value, which must outlive the extensions.
 Fields fields_of(const std::vector<std::string>& values) {
@@ -29,7 +29,7 @@ Fields fields_of(const std::vector<std::string>& values) {
 /// The extensions in a plain form: "name;parameter=value;parameter".
 std::optional<std::vector<std::string>> parsed(const std::vector<std::string>& values) {
   const Fields fields = fields_of(values);
-  const auto extensions = http::ws::parse_extensions(fields);
+  const auto extensions = http::detail::ws::parse_extensions(fields);
   if (!extensions) {
     EXPECT_EQ(extensions.error(), WebSocketError::bad_extensions);
     return std::nullopt;
@@ -71,7 +71,8 @@ TEST(Extensions, have_a_limit) {
 
 std::optional<AcceptedDeflate> accepted(const std::string& offer, const DeflateOptions& options) {
   const Fields fields = fields_of({offer});
-  return http::ws::accept_deflate(or_throw(http::ws::parse_extensions(fields), offer), options);
+  return http::detail::ws::accept_deflate(
+      or_throw(http::detail::ws::parse_extensions(fields), offer), options);
 }
 
 void expect_answer(const std::string& offer, const DeflateOptions& options,
@@ -135,14 +136,14 @@ TEST(DeflateNegotiation, servers_decline_offers_that_are_invalid) {
 }
 
 TEST(DeflateNegotiation, clients_offer_what_they_support) {
-  EXPECT_EQ(http::ws::offer_deflate(large), "permessage-deflate; client_max_window_bits");
-  EXPECT_EQ(http::ws::offer_deflate({}),
+  EXPECT_EQ(http::detail::ws::offer_deflate(large), "permessage-deflate; client_max_window_bits");
+  EXPECT_EQ(http::detail::ws::offer_deflate({}),
             "permessage-deflate; client_max_window_bits=12; server_max_window_bits=12, "
             "permessage-deflate; client_max_window_bits=12");
-  EXPECT_EQ(http::ws::offer_deflate({.window_bits = 15,
-                                     .peer_window_bits = 15,
-                                     .has_context_takeover = false,
-                                     .has_peer_context_takeover = false}),
+  EXPECT_EQ(http::detail::ws::offer_deflate({.window_bits = 15,
+                                             .peer_window_bits = 15,
+                                             .has_context_takeover = false,
+                                             .has_peer_context_takeover = false}),
             "permessage-deflate; server_no_context_takeover; client_no_context_takeover; "
             "client_max_window_bits");
 }
@@ -150,7 +151,8 @@ TEST(DeflateNegotiation, clients_offer_what_they_support) {
 Result<std::optional<DeflateAgreement>> confirmed(const std::string& answer,
                                                   const DeflateOptions* options) {
   const Fields fields = fields_of({answer});
-  return http::ws::confirm_deflate(or_throw(http::ws::parse_extensions(fields), answer), options);
+  return http::detail::ws::confirm_deflate(
+      or_throw(http::detail::ws::parse_extensions(fields), answer), options);
 }
 
 TEST(DeflateNegotiation, clients_accept_valid_answers) {
@@ -186,14 +188,14 @@ TEST(DeflateNegotiation, every_pair_of_options_leads_to_one_agreement) {
   std::vector<DeflateOptions> all;
   for (const int bits : {8, 12, 15}) {
     for (const int peer_bits : {8, 10, 15}) {
-      for (const bool own : {false, true}) {
-        for (const bool peer : {false, true}) all.push_back({bits, peer_bits, own, peer});
+      for (const bool local : {false, true}) {
+        for (const bool peer : {false, true}) all.push_back({bits, peer_bits, local, peer});
       }
     }
   }
   for (const DeflateOptions& client : all) {
     for (const DeflateOptions& server : all) {
-      const auto answer = accepted(http::ws::offer_deflate(client), server);
+      const auto answer = accepted(http::detail::ws::offer_deflate(client), server);
       ASSERT_TRUE(answer);
       auto agreement = confirmed(answer->field, &client);
       ASSERT_TRUE(agreement);

@@ -15,9 +15,9 @@
 namespace tambour::frame_parser_test {
 namespace {
 
-using http::ws::close_code_for;
-using http::ws::CloseCode;
-using http::ws::WebSocketError;
+using http::detail::ws::close_code_for;
+using http::detail::ws::CloseCode;
+using http::detail::ws::WebSocketError;
 using test::FrameLimits;
 using test::FrameReader;
 using test::Received;
@@ -289,10 +289,10 @@ TEST(FrameParser, limits_control_frames_without_data_between_them) {
 
 TEST(FrameParser, gives_at_most_the_bytes_that_the_caller_wants) {
   const FrameLimits limits;
-  http::ws::FrameParser parser(Role::client, limits);
+  http::detail::ws::FrameParser parser(Role::client, limits);
   Buffer input(test::frame_for(Role::client, text, "abcdefgh"));
   Buffer payload;
-  using Event = http::ws::FrameParser::Event;
+  using Event = http::detail::ws::FrameParser::Event;
   EXPECT_EQ(parser.parse(input, payload, 3), Event::data);
   EXPECT_EQ(payload, "abc");
   EXPECT_EQ(parser.parse(input, payload, 0), Event::none);
@@ -303,10 +303,10 @@ TEST(FrameParser, gives_at_most_the_bytes_that_the_caller_wants) {
 
 TEST(FrameParser, reports_data_before_the_control_frame_that_follows) {
   const FrameLimits limits;
-  http::ws::FrameParser parser(Role::client, limits);
+  http::detail::ws::FrameParser parser(Role::client, limits);
   Buffer input(frames_for(Role::client, {{first_text, "a"}, {ping, "p"}, {last, "b"}}));
   Buffer payload;
-  using Event = http::ws::FrameParser::Event;
+  using Event = http::detail::ws::FrameParser::Event;
   EXPECT_EQ(parser.parse(input, payload), Event::data);
   EXPECT_EQ(payload, "a");
   EXPECT_EQ(parser.parse(input, payload), Event::ping);
@@ -317,7 +317,7 @@ TEST(FrameParser, reports_data_before_the_control_frame_that_follows) {
 
 TEST(FrameParser, an_error_is_final) {
   const FrameLimits limits;
-  http::ws::FrameParser parser(Role::client, limits);
+  http::detail::ws::FrameParser parser(Role::client, limits);
   Buffer input("\xFF");
   Buffer payload;
   EXPECT_EQ(parser.parse(input, payload).error(), WebSocketError::reserved_opcode);
@@ -327,11 +327,11 @@ TEST(FrameParser, an_error_is_final) {
 
 TEST(FrameParser, does_not_copy_the_payload_of_a_large_frame) {
   const FrameLimits limits;
-  http::ws::FrameParser parser(Role::server, limits);
+  http::detail::ws::FrameParser parser(Role::server, limits);
   Buffer input(test::frame_for(Role::server, text, std::string(50000, 'x')));
   const std::byte* const before = input.front().data();
   Buffer payload;
-  EXPECT_EQ(parser.parse(input, payload), http::ws::FrameParser::Event::message_end);
+  EXPECT_EQ(parser.parse(input, payload), http::detail::ws::FrameParser::Event::message_end);
   EXPECT_EQ(payload, std::string(50000, 'x'));
   EXPECT_EQ(payload.front().data(), before + 8);
 }

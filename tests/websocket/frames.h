@@ -13,16 +13,16 @@
 #include <utility>
 #include <vector>
 
-#include <tambour/buffer.h>
+#include <tambour/bytes/buffer.h>
 
 #include "http_message/ws/frame_parser.h"
 #include "support/blocks.h"
 
 namespace tambour::test {
 
-using http::ws::FrameLimits;
-using http::ws::FrameParser;
-using http::ws::Role;
+using http::detail::ws::FrameLimits;
+using http::detail::ws::FrameParser;
+using http::detail::ws::Role;
 
 /// A frame as a peer of `role` receives it: masked for a server. Its size has the fewest bytes, or
 /// `size_bytes`, which is 1, 2 or 8.

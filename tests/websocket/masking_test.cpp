@@ -16,10 +16,10 @@
 namespace tambour::masking_test {
 namespace {
 
-using http::ws::mask_copy;
-using http::ws::masked_in_place_bytes_min;
-using http::ws::MaskKey;
-using http::ws::move_masked;
+using http::detail::ws::mask_copy;
+using http::detail::ws::masked_in_place_bytes_min;
+using http::detail::ws::MaskKey;
+using http::detail::ws::move_masked;
 
 constexpr MaskKey key = {std::byte{0x12}, std::byte{0x80}, std::byte{0xFF}, std::byte{0x01}};
 

@@ -18,8 +18,8 @@
 namespace tambour::utf8_test {
 namespace {
 
-using http::ws::is_utf8;
-using http::ws::Utf8Validator;
+using http::detail::ws::is_utf8;
+using http::detail::ws::Utf8Validator;
 
 struct Range {
   std::uint8_t min = 0;

@@ -35,8 +35,8 @@ OUTSIDE = {
 # Layers whose directories must not include each other in a circle.
 ACYCLIC = ("http",)
 
-# This public header includes all others.
-UMBRELLA = "tambour/tambour.h"
+# The headers that include a directory, or all, belong to no layer.
+UMBRELLA = re.compile(r"tambour/\w+\.h")
 
 SOURCES = (".h", ".hpp", ".c", ".cpp", ".cc", ".ipp", ".xs")
 
@@ -127,6 +127,8 @@ def check_file(tree: Tree, graph: Graph, path: str, allowed: list[str] | None,
                 yield Fault(path, line, f"{name}: write public headers as <{name}>")
             elif f"include/{name}" not in tree.paths:
                 yield Fault(path, line, f"<{name}>: no such public header")
+            elif allowed is not None and UMBRELLA.fullmatch(name):
+                yield Fault(path, line, f"<{name}> includes a directory: include its headers")
             elif allowed is not None and owner is not None and owner not in allowed:
                 yield Fault(path, line,
                             f"<{name}> belongs to layer {owner}: {includer} may include only "
@@ -279,7 +281,7 @@ def run(tree: Tree) -> Iterator[Fault]:
     for path in tree.under("include/", suffixes=SOURCES):
         name = path.removeprefix("include/")
         owner = graph.owner.get(name)
-        if owner is None and name != UMBRELLA:
+        if owner is None and not UMBRELLA.fullmatch(name):
             yield Fault(path, 1, f"<{name}> belongs to no layer (add it to HEADERS in "
                                  "the CMakeLists.txt of its layer)")
         allowed = None if owner is None else graph.allowed([owner])

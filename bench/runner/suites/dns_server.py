@@ -8,7 +8,7 @@ from ..model import Metric, Parameter
 from ..servers import MILLISECONDS, ServerSuite
 
 
-class DnsServer(ServerSuite):
+class dns::Server(ServerSuite):
     """An authoritative server with 10,000 names."""
 
     name = "dns-server"
@@ -43,4 +43,4 @@ class DnsServer(ServerSuite):
                      "ns of processor time")]
 
 
-SUITE = DnsServer()
+SUITE = dns::Server()

@@ -48,15 +48,15 @@ TEST(FdTable, records_stay_where_they_are) {
     Table table;
     EXPECT_EQ(table.find(0), nullptr);
     EXPECT_EQ(table.end(), 0);
-    std::vector<Record*> made;
+    std::vector<Record*> records;
     for (const int fd : {3, 100, 0, 5000, 15, 16}) {
       Record* const record = table.make(owner, fd);
       ASSERT_NE(record, nullptr);
       EXPECT_EQ(record->fd, fd);
       EXPECT_LT(fd, table.end());
-      made.push_back(record);
+      records.push_back(record);
     }
-    for (Record* const record : made) {
+    for (Record* const record : records) {
       EXPECT_EQ(table.find(record->fd), record);
       EXPECT_EQ(table.make(owner, record->fd), record);
     }
@@ -68,7 +68,7 @@ TEST(FdTable, records_stay_where_they_are) {
     EXPECT_TRUE(std::ranges::is_sorted(visited));
     EXPECT_EQ(visited.size(), static_cast<std::size_t>(owner.records));
     const std::set<int> numbers(visited.begin(), visited.end());
-    for (const Record* const record : made) EXPECT_TRUE(numbers.contains(record->fd));
+    for (const Record* const record : records) EXPECT_TRUE(numbers.contains(record->fd));
   }
   EXPECT_EQ(owner.records, 0);
   EXPECT_EQ(blocks, 0);

@@ -92,8 +92,8 @@ class Pair {
 
  private:
   void forget(const Alarm& alarm) {
-    for (auto it = model_.begin(); it != model_.end(); ++it) {
-      if (it->second == &alarm) return static_cast<void>(model_.erase(it));
+    for (auto model = model_.begin(); model != model_.end(); ++model) {
+      if (model->second == &alarm) return static_cast<void>(model_.erase(model));
     }
   }
 

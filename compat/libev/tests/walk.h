@@ -32,7 +32,7 @@ extern const struct section random_sections[];
 void say(const char* format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Exits with a message if an operation fails that is not part of libev. */
-void need(int holds, const char* what);
+void need(int holds, const char* text);
 
 /* Callbacks that print the events and the name that the watcher's `data` points to. */
 void on_io(Loop* loop, ev_io* w, int revents);

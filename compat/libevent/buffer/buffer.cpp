@@ -49,11 +49,11 @@ void evbuffer_decref_and_unlock_(evbuffer* buf) { buf->release(); }
 
 int evbuffer_enable_locking(evbuffer* buf, void* lock) {
   if (buf->lock != nullptr) return -1;
-  const bool own = lock == nullptr;
-  if (own) lock = tambour::libevent::make_lock(EVTHREAD_LOCKTYPE_RECURSIVE);
+  const bool local = lock == nullptr;
+  if (local) lock = tambour::libevent::make_lock(EVTHREAD_LOCKTYPE_RECURSIVE);
   if (lock == nullptr) return -1;
   buf->lock = lock;
-  buf->owns_lock = own;
+  buf->owns_lock = local;
   return 0;
 }
 

@@ -13,11 +13,11 @@
 #include "base/system_call.h"
 #include "libevent/buffer/buffer.h"
 
-using tambour::base::Call;
+using tambour::detail::base::Call;
 using tambour::libevent::Chain;
 using tambour::libevent::Locked;
 using tambour::libevent::make_foreign_chain;
-namespace base = tambour::base;
+namespace base = tambour::detail::base;
 
 int evbuffer_add_reference(evbuffer* outbuf, const void* data, size_t datlen,
                            evbuffer_ref_cleanup_cb cleanupfn, void* cleanupfn_arg) {

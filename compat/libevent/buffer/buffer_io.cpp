@@ -15,10 +15,10 @@
 #include "libevent/buffer/buffer.h"
 #include "libevent/buffer/buffer_file.h"
 
-using tambour::base::Call;
+using tambour::detail::base::Call;
 using tambour::libevent::Chain;
 using tambour::libevent::Locked;
-namespace base = tambour::base;
+namespace base = tambour::detail::base;
 
 namespace {
 

@@ -52,12 +52,12 @@ evbuffer_ptr to_ptr(const Position& position) noexcept {
 constexpr evbuffer_ptr not_found{-1, {nullptr, 0}};
 
 /// Whether the bytes at a position are those given, in one chain or several.
-bool equal(Position at, const unsigned char* what, std::size_t size) noexcept {
+bool equal(Position at, const unsigned char* text, std::size_t size) noexcept {
   while (size != 0) {
     if (!at.readable()) return false;
     const std::size_t part = std::min(size, at.rest());
-    if (std::memcmp(at.bytes(), what, part) != 0) return false;
-    what += part;
+    if (std::memcmp(at.bytes(), text, part) != 0) return false;
+    text += part;
     size -= part;
     at.advance(part);
   }
@@ -66,11 +66,11 @@ bool equal(Position at, const unsigned char* what, std::size_t size) noexcept {
 
 /// Moves to the first occurrence, of which the last byte is before `end`. Returns false if there is
 /// none.
-bool find(Position& at, const unsigned char* what, std::size_t size, std::size_t end) noexcept {
+bool find(Position& at, const unsigned char* text, std::size_t size, std::size_t end) noexcept {
   while (at.readable()) {
     if (at.total > end || end - at.total < size) return false;
     if (at.rest() >= size) {
-      const void* const hit = ::memmem(at.bytes(), at.rest(), what, size);
+      const void* const hit = ::memmem(at.bytes(), at.rest(), text, size);
       if (hit != nullptr) {
         at.advance(static_cast<std::size_t>(static_cast<const unsigned char*>(hit) - at.bytes()));
         return at.total + size <= end;
@@ -80,14 +80,14 @@ bool find(Position& at, const unsigned char* what, std::size_t size, std::size_t
     // What begins in the rest of this chain ends in another one.
     Chain* const chain = at.chain;
     while (at.chain == chain && chain != nullptr) {
-      const void* const hit = std::memchr(at.bytes(), what[0], at.rest());
+      const void* const hit = std::memchr(at.bytes(), text[0], at.rest());
       if (hit == nullptr) {
         at.next_chain();
         break;
       }
       at.advance(static_cast<std::size_t>(static_cast<const unsigned char*>(hit) - at.bytes()));
       if (at.total > end || end - at.total < size) return false;
-      if (equal(at, what, size)) return true;
+      if (equal(at, text, size)) return true;
       at.advance(1);
     }
   }
@@ -168,10 +168,10 @@ std::size_t find_line_end(Position& at, evbuffer_eol_style style) noexcept {
 
 }  // namespace
 
-int evbuffer_ptr_set(evbuffer* buffer, evbuffer_ptr* ptr, size_t position, evbuffer_ptr_how how) {
+int evbuffer_ptr_set(evbuffer* buffer, evbuffer_ptr* ptr, size_t position, evbuffer_ptr_how mode) {
   const Locked locked(buffer);
   Position at = front(*buffer);
-  if (how == EVBUFFER_PTR_ADD) {
+  if (mode == EVBUFFER_PTR_ADD) {
     if (ptr->pos < 0 || SIZE_MAX - position < static_cast<std::size_t>(ptr->pos)) return -1;
     at = from(*ptr);
   }
@@ -189,26 +189,26 @@ int evbuffer_ptr_set(evbuffer* buffer, evbuffer_ptr* ptr, size_t position, evbuf
   return 0;
 }
 
-evbuffer_ptr evbuffer_search_range(evbuffer* buffer, const char* what, size_t len,
+evbuffer_ptr evbuffer_search_range(evbuffer* buffer, const char* text, size_t len,
                                    const evbuffer_ptr* start, const evbuffer_ptr* end) {
   const Locked locked(buffer);
   Position at = start != nullptr ? from(*start) : front(*buffer);
   if (len == 0 || len > EV_SSIZE_MAX) return to_ptr(at);
   const std::size_t limit =
       end == nullptr ? SIZE_MAX : (end->pos < 0 ? 0 : static_cast<std::size_t>(end->pos));
-  const auto* const bytes = reinterpret_cast<const unsigned char*>(what);
+  const auto* const bytes = reinterpret_cast<const unsigned char*>(text);
   return find(at, bytes, len, std::min(limit, buffer->length)) ? to_ptr(at) : not_found;
 }
 
-evbuffer_ptr evbuffer_search(evbuffer* buffer, const char* what, size_t len,
+evbuffer_ptr evbuffer_search(evbuffer* buffer, const char* text, size_t len,
                              const evbuffer_ptr* start) {
-  return evbuffer_search_range(buffer, what, len, start, nullptr);
+  return evbuffer_search_range(buffer, text, len, start, nullptr);
 }
 
-unsigned char* evbuffer_find(evbuffer* buffer, const unsigned char* what, size_t len) {
+unsigned char* evbuffer_find(evbuffer* buffer, const unsigned char* text, size_t len) {
   const Locked locked(buffer);
   const evbuffer_ptr at =
-      evbuffer_search(buffer, reinterpret_cast<const char*>(what), len, nullptr);
+      evbuffer_search(buffer, reinterpret_cast<const char*>(text), len, nullptr);
   if (at.pos < 0) return nullptr;
   unsigned char* const bytes = evbuffer_pullup(buffer, at.pos + static_cast<ev_ssize_t>(len));
   return bytes != nullptr ? bytes + at.pos : nullptr;

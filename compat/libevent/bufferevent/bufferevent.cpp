@@ -21,13 +21,13 @@ bool BufferEvent::init(event_base* base, int chosen) noexcept {
   options = chosen;
   input = evbuffer_new();
   output = evbuffer_new();
-  bool made = input != nullptr && output != nullptr;
-  if (made && (options & BEV_OPT_THREADSAFE) != 0) made = enable_locking(nullptr) == 0;
-  if (made && (options & both) == BEV_OPT_UNLOCK_CALLBACKS) {
+  bool count = input != nullptr && output != nullptr;
+  if (count && (options & BEV_OPT_THREADSAFE) != 0) count = enable_locking(nullptr) == 0;
+  if (count && (options & both) == BEV_OPT_UNLOCK_CALLBACKS) {
     event_warnx("UNLOCK_CALLBACKS requires DEFER_CALLBACKS");
-    made = false;
+    count = false;
   }
-  if (!made) {
+  if (!count) {
     if (input != nullptr) evbuffer_free(input);
     if (output != nullptr) evbuffer_free(output);
     if (owns_lock) free_lock(lock, EVTHREAD_LOCKTYPE_RECURSIVE);
@@ -45,15 +45,15 @@ bool BufferEvent::init(event_base* base, int chosen) noexcept {
 int BufferEvent::enable_locking(void* with) noexcept {
   if (lock != nullptr) return -1;
   BufferEvent* const below = underlying_one();
-  bool own = false;
+  bool local = false;
   if (with == nullptr && below != nullptr) with = below->lock;
   if (with == nullptr) {
     with = make_lock(EVTHREAD_LOCKTYPE_RECURSIVE);
     if (with == nullptr) return -1;
-    own = true;
+    local = true;
   }
   lock = with;
-  owns_lock = own;
+  owns_lock = local;
   evbuffer_enable_locking(input, with);
   evbuffer_enable_locking(output, with);
   if (below != nullptr && below->lock == nullptr) below->enable_locking(with);
@@ -92,9 +92,9 @@ void BufferEvent::destroy() noexcept {
     below->owns_lock = true;
     owns_lock = false;
   }
-  const bool own = owns_lock;
+  const bool local = owns_lock;
   tambour::libevent::unlock(held);
-  if (own) free_lock(held, EVTHREAD_LOCKTYPE_RECURSIVE);
+  if (local) free_lock(held, EVTHREAD_LOCKTYPE_RECURSIVE);
   event_mm_free_(this);
   if (below != nullptr) {
     tambour::libevent::lock(below->lock);
@@ -150,14 +150,14 @@ void BufferEvent::run_write_callback(int more) noexcept {
   writecb(this, cbarg);
 }
 
-void BufferEvent::run_event_callback(short what, int more) noexcept {
+void BufferEvent::run_event_callback(short kind, int more) noexcept {
   if (errorcb == nullptr) return;
   if (((options | more) & BEV_OPT_DEFER_CALLBACKS) != 0) {
-    event_pending = static_cast<short>(event_pending | what);
+    event_pending = static_cast<short>(event_pending | kind);
     error_pending = errno;
     return schedule();
   }
-  errorcb(this, what, cbarg);
+  errorcb(this, kind, cbarg);
 }
 
 void BufferEvent::trigger(short events, int more) noexcept {
@@ -191,11 +191,11 @@ void BufferEvent::run_deferred(event_callback* /*callback*/, void* argument) {
     bev.writecb(&bev, bev.cbarg);
   }
   if (bev.event_pending != 0 && bev.errorcb != nullptr) {
-    const short what = bev.event_pending;
+    const short kind = bev.event_pending;
     errno = bev.error_pending;
     bev.event_pending = 0;
     bev.error_pending = 0;
-    bev.errorcb(&bev, what, bev.cbarg);
+    bev.errorcb(&bev, kind, bev.cbarg);
   }
   bev.release();
 }
@@ -226,13 +226,13 @@ void BufferEvent::run_deferred_unlocked(event_callback* /*callback*/, void* argu
     unlocked([&bev, callback = bev.writecb, user = bev.cbarg] { callback(&bev, user); });
   }
   if (bev.event_pending != 0 && bev.errorcb != nullptr) {
-    const short what = bev.event_pending;
+    const short kind = bev.event_pending;
     const int error = bev.error_pending;
     bev.event_pending = 0;
     bev.error_pending = 0;
-    unlocked([&bev, what, error, callback = bev.errorcb, user = bev.cbarg] {
+    unlocked([&bev, kind, error, callback = bev.errorcb, user = bev.cbarg] {
       errno = error;
-      callback(&bev, what, user);
+      callback(&bev, kind, user);
     });
   }
   bev.release();
@@ -274,10 +274,10 @@ int BufferEvent::adjust_timeout_events() noexcept {
 }
 
 int BufferEvent::adjust_socket_events() noexcept {
-  const auto adjust = [](event& which, short kind, const timeval& timeout) {
-    if (::event_pending(&which, kind, nullptr) == 0) return 0;
-    if (evutil_timerisset(&timeout)) return event_add(&which, &timeout);
-    event_remove_timer(&which);
+  const auto adjust = [](event& selected, short kind, const timeval& timeout) {
+    if (::event_pending(&selected, kind, nullptr) == 0) return 0;
+    if (evutil_timerisset(&timeout)) return event_add(&selected, &timeout);
+    event_remove_timer(&selected);
     return 0;
   };
   const int reading = adjust(ev_read, EV_READ, timeout_read);

@@ -49,7 +49,7 @@ int bufferevent_generic_adj_timeouts_(bufferevent* bev);
 int bufferevent_generic_adj_existing_timeouts_(bufferevent* bev);
 void bufferevent_suspend_read_(bufferevent* bev, std::uint16_t why);
 void bufferevent_unsuspend_read_(bufferevent* bev, std::uint16_t why);
-void bufferevent_run_eventcb_(bufferevent* bev, short what, int options);
+void bufferevent_run_eventcb_(bufferevent* bev, short kind, int options);
 /// How much may be read or written now under the limits: zero or more.
 ev_ssize_t bufferevent_get_read_max_(bufferevent* bev);
 ev_ssize_t bufferevent_get_write_max_(bufferevent* bev);
@@ -82,8 +82,8 @@ class BufferEvent : public bufferevent {
   static T* make(event_base* base, int options) noexcept {
     void* const memory = event_mm_calloc_(1, sizeof(T));
     if (memory == nullptr) return nullptr;
-    T* const made = new (memory) T{};
-    if (made->init(base, options)) return made;
+    T* const created = new (memory) T{};
+    if (created->init(base, options)) return created;
     event_mm_free_(memory);
     return nullptr;
   }
@@ -118,7 +118,7 @@ class BufferEvent : public bufferevent {
   /// say so.
   void run_read_callback(int options) noexcept;
   void run_write_callback(int options) noexcept;
-  void run_event_callback(short what, int options) noexcept;
+  void run_event_callback(short kind, int options) noexcept;
   /// Invokes callbacks if the lengths of the buffers are beyond the low-water marks.
   void trigger(short events, int options) noexcept;
 

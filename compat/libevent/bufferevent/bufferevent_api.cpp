@@ -174,9 +174,9 @@ void bufferevent_trigger(bufferevent* bufev, short iotype, int options) {
   of(bufev).trigger(iotype, options & trigger_options);
 }
 
-void bufferevent_trigger_event(bufferevent* bufev, short what, int options) {
+void bufferevent_trigger_event(bufferevent* bufev, short kind, int options) {
   const Held held(of(bufev));
-  of(bufev).run_event_callback(what, options & trigger_options);
+  of(bufev).run_event_callback(kind, options & trigger_options);
 }
 
 int bufferevent_setfd(bufferevent* bufev, evutil_socket_t fd) {
@@ -239,8 +239,8 @@ void bufferevent_run_readcb_(bufferevent* bufev, int options) {
 void bufferevent_run_writecb_(bufferevent* bufev, int options) {
   of(bufev).run_write_callback(options);
 }
-void bufferevent_run_eventcb_(bufferevent* bufev, short what, int options) {
-  of(bufev).run_event_callback(what, options);
+void bufferevent_run_eventcb_(bufferevent* bufev, short kind, int options) {
+  of(bufev).run_event_callback(kind, options);
 }
 int bufferevent_disable_hard_(bufferevent* bufev, short event) {
   const BevLocked locked(of(bufev));

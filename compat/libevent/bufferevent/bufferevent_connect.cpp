@@ -13,12 +13,12 @@
 #include "base/system_call.h"
 #include "libevent/bufferevent/bufferevent_socket.h"
 
-using tambour::base::Call;
+using tambour::detail::base::Call;
 using tambour::libevent::BevLocked;
 using tambour::libevent::BufferEvent;
 using tambour::libevent::Held;
 using tambour::libevent::of;
-namespace base = tambour::base;
+namespace base = tambour::detail::base;
 namespace suspended = tambour::libevent::suspended;
 
 struct evdns_base;
@@ -38,8 +38,8 @@ namespace {
 /// Connects to an address, with a new socket if there is none. Returns -1 if that fails at once.
 int connect_to(BufferEvent& bev, const sockaddr* to, int size) noexcept {
   int used = bev.fd();
-  const bool made = used < 0;
-  if (made) {
+  const bool count = used < 0;
+  if (count) {
     if (to == nullptr) return -1;
     used = base::system_call(Call::socket, ::socket, int{to->sa_family},
                              SOCK_STREAM | SOCK_NONBLOCK, 0);
@@ -53,7 +53,7 @@ int connect_to(BufferEvent& bev, const sockaddr* to, int size) noexcept {
   else if (to != nullptr)
     error = errno;
   if (error != 0 && error != EINPROGRESS && error != EINTR && error != ECONNREFUSED) {
-    if (made) ::close(used);
+    if (count) ::close(used);
     errno = error;
     return -1;
   }

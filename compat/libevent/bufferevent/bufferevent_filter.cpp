@@ -64,7 +64,7 @@ class Filter final : public BufferEvent {
   static void on_output(evbuffer* buffer, const evbuffer_cb_info* info, void* argument);
   static void on_read(bufferevent* below, void* argument);
   static void on_write(bufferevent* below, void* argument);
-  static void on_event(bufferevent* below, short what, void* argument);
+  static void on_event(bufferevent* below, short kind, void* argument);
 
   BufferEvent* below_ = nullptr;
   evbuffer_cb_entry* input_callback_ = nullptr;
@@ -133,10 +133,10 @@ bool Filter::filter_input(bufferevent_flush_mode mode) noexcept {
   bool processed = false;
   bufferevent_filter_result result = BEV_OK;
   do {
-    ev_ssize_t most = -1;
+    ev_ssize_t limit = -1;
     if (mode == BEV_NORMAL && wm_read.high != 0)
-      most = static_cast<ev_ssize_t>(wm_read.high - evbuffer_get_length(input));
-    result = process_in(below_->input, input, most, mode, context);
+      limit = static_cast<ev_ssize_t>(wm_read.high - evbuffer_get_length(input));
+    result = process_in(below_->input, input, limit, mode, context);
     processed = processed || result == BEV_OK;
   } while (result == BEV_OK && (enabled & EV_READ) != 0 &&
            evbuffer_get_length(below_->input) != 0 && !input_full(mode));
@@ -149,10 +149,10 @@ bool Filter::filter_output_once(bufferevent_flush_mode mode,
                                 bufferevent_filter_result& result) noexcept {
   bool processed = false;
   do {
-    ev_ssize_t most = -1;
+    ev_ssize_t limit = -1;
     if (mode == BEV_NORMAL && below_->wm_write.high != 0)
-      most = static_cast<ev_ssize_t>(below_->wm_write.high - evbuffer_get_length(below_->output));
-    result = process_out(output, below_->output, most, mode, context);
+      limit = static_cast<ev_ssize_t>(below_->wm_write.high - evbuffer_get_length(below_->output));
+    result = process_out(output, below_->output, limit, mode, context);
     processed = processed || result == BEV_OK;
   } while (result == BEV_OK && (enabled & EV_WRITE) != 0 && evbuffer_get_length(output) != 0 &&
            !output_full(mode));
@@ -218,12 +218,12 @@ void Filter::on_write(bufferevent* /*below*/, void* argument) {
   self.filter_output(BEV_NORMAL);
 }
 
-void Filter::on_event(bufferevent* /*below*/, short what, void* argument) {
+void Filter::on_event(bufferevent* /*below*/, short kind, void* argument) {
   Filter& self = filter(argument);
   const BevLocked locked(self);
   if (self.references == 0) return;
   const Held held(self);
-  self.run_event_callback(what, 0);
+  self.run_event_callback(kind, 0);
 }
 
 int Filter::flush(short events, bufferevent_flush_mode mode) noexcept {
@@ -241,15 +241,16 @@ bufferevent* bufferevent_filter_new(bufferevent* underlying, bufferevent_filter_
                                     bufferevent_filter_cb output_filter, int options,
                                     void (*free_context)(void*), void* ctx) {
   if (underlying == nullptr) return nullptr;
-  auto* const made = BufferEvent::make<Filter>(underlying->ev_base, options & ~BEV_OPT_THREADSAFE);
-  if (made == nullptr) return nullptr;
-  if (input_filter != nullptr) made->process_in = input_filter;
-  if (output_filter != nullptr) made->process_out = output_filter;
-  if (!made->attach(underlying, options)) {
-    bufferevent_free(made);
+  auto* const buffer_event =
+      BufferEvent::make<Filter>(underlying->ev_base, options & ~BEV_OPT_THREADSAFE);
+  if (buffer_event == nullptr) return nullptr;
+  if (input_filter != nullptr) buffer_event->process_in = input_filter;
+  if (output_filter != nullptr) buffer_event->process_out = output_filter;
+  if (!buffer_event->attach(underlying, options)) {
+    bufferevent_free(buffer_event);
     return nullptr;
   }
-  made->free_context = free_context;
-  made->context = ctx;
-  return made;
+  buffer_event->free_context = free_context;
+  buffer_event->context = ctx;
+  return buffer_event;
 }

@@ -62,11 +62,11 @@ int bufferevent_set_rate_limit(bufferevent* bufev, ev_token_bucket_cfg* cfg) {
   ev_token_bucket_init_(&limit->bucket, cfg, ev_token_bucket_get_tick_(&now, cfg), keep ? 1 : 0);
   event_del(&limit->refill);
   bool waits = false;
-  for (const Direction which : {reading, writing}) {
-    if (limit_of(limit->bucket, which) > 0) {
-      resume(bev, which, suspended::bandwidth);
+  for (const Direction direction : {reading, writing}) {
+    if (limit_of(limit->bucket, direction) > 0) {
+      resume(bev, direction, suspended::bandwidth);
     } else {
-      suspend(bev, which, suspended::bandwidth);
+      suspend(bev, direction, suspended::bandwidth);
       waits = true;
     }
   }
@@ -148,8 +148,8 @@ int bufferevent_add_to_rate_limit_group(bufferevent* bufev, bufferevent_rate_lim
     waits[reading] = group->suspended[reading];
     waits[writing] = group->suspended[writing];
   }
-  for (const Direction which : {reading, writing})
-    if (waits[which]) suspend(bev, which, suspended::group_bandwidth);
+  for (const Direction direction : {reading, writing})
+    if (waits[direction]) suspend(bev, direction, suspended::group_bandwidth);
   return 0;
 }
 
@@ -164,36 +164,36 @@ int bufferevent_remove_from_rate_limit_group(bufferevent* bufev) {
 
 namespace {
 
-ev_ssize_t limit_now(bufferevent* bufev, Direction which) noexcept {
+ev_ssize_t limit_now(bufferevent* bufev, Direction direction) noexcept {
   BufferEvent& bev = of(bufev);
   const BevLocked locked(bev);
   if (bev.limit == nullptr || bev.limit->cfg == nullptr) return EV_SSIZE_MAX;
   update(*bev.limit);
-  return limit_of(bev.limit->bucket, which);
+  return limit_of(bev.limit->bucket, direction);
 }
 
-/// Subtracts from a limit, which must exist.
-int decrement(bufferevent* bufev, Direction which, ev_ssize_t bytes) noexcept {
+/// Subtracts from a limit, member must exist.
+int decrement(bufferevent* bufev, Direction direction, ev_ssize_t bytes) noexcept {
   BufferEvent& bev = of(bufev);
   const BevLocked locked(bev);
   if (bev.limit == nullptr || bev.limit->cfg == nullptr) return -1;
-  ev_ssize_t& limit = limit_of(bev.limit->bucket, which);
+  ev_ssize_t& limit = limit_of(bev.limit->bucket, direction);
   const ev_ssize_t before = limit;
   limit -= bytes;
   if (before > 0 && limit <= 0) {
-    suspend(bev, which, suspended::bandwidth);
+    suspend(bev, direction, suspended::bandwidth);
     return event_add(&bev.limit->refill, &bev.limit->cfg->tick) < 0 ? -1 : 0;
   }
   if (before <= 0 && limit > 0) {
-    if (!is_suspended(bev, other(which))) event_del(&bev.limit->refill);
-    resume(bev, which, suspended::bandwidth);
+    if (!is_suspended(bev, other(direction))) event_del(&bev.limit->refill);
+    resume(bev, direction, suspended::bandwidth);
   }
   return 0;
 }
 
-int set_max(bufferevent* bufev, ev_ssize_t BufferEvent::* which, std::size_t size) noexcept {
+int set_max(bufferevent* bufev, ev_ssize_t BufferEvent::* member, std::size_t size) noexcept {
   const BevLocked locked(of(bufev));
-  of(bufev).*which = size > EV_SSIZE_MAX ? 0 : static_cast<ev_ssize_t>(size);
+  of(bufev).*member = size > EV_SSIZE_MAX ? 0 : static_cast<ev_ssize_t>(size);
   return 0;
 }
 

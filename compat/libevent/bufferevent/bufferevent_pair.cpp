@@ -61,14 +61,14 @@ class BothHeld {
 };
 
 Pair* Pair::make_end(event_base* base, int options) noexcept {
-  Pair* const made = make<Pair>(base, options);
-  if (made == nullptr) return nullptr;
-  made->use_timeout_events();
-  if (evbuffer_add_cb(made->output, &on_output, static_cast<bufferevent*>(made)) == nullptr) {
-    bufferevent_free(made);
+  Pair* const pair = make<Pair>(base, options);
+  if (pair == nullptr) return nullptr;
+  pair->use_timeout_events();
+  if (evbuffer_add_cb(pair->output, &on_output, static_cast<bufferevent*>(pair)) == nullptr) {
+    bufferevent_free(pair);
     return nullptr;
   }
-  return made;
+  return pair;
 }
 
 void Pair::transfer(Pair& into, bool ignore_watermark) noexcept {
@@ -150,10 +150,10 @@ int Pair::flush(short events, bufferevent_flush_mode mode) noexcept {
   if ((events & EV_READ) != 0) other.transfer(*this, true);
   if ((events & EV_WRITE) != 0) transfer(other, true);
   if (mode == BEV_FINISHED) {
-    int what = BEV_EVENT_EOF;
-    if ((events & EV_READ) != 0) what |= BEV_EVENT_WRITING;
-    if ((events & EV_WRITE) != 0) what |= BEV_EVENT_READING;
-    other.run_event_callback(static_cast<short>(what), 0);
+    int kind = BEV_EVENT_EOF;
+    if ((events & EV_READ) != 0) kind |= BEV_EVENT_WRITING;
+    if ((events & EV_WRITE) != 0) kind |= BEV_EVENT_READING;
+    other.run_event_callback(static_cast<short>(kind), 0);
   }
   return 0;
 }

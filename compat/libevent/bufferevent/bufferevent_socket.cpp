@@ -20,13 +20,13 @@ extern "C" {
 #include <event2/bufferevent_compat.h>
 }
 
-using tambour::base::Call;
+using tambour::detail::base::Call;
 using tambour::libevent::BevLocked;
 using tambour::libevent::BufferEvent;
 using tambour::libevent::Held;
 using tambour::libevent::of;
 using tambour::libevent::Socket;
-namespace base = tambour::base;
+namespace base = tambour::detail::base;
 
 extern "C" {
 const bufferevent_ops bufferevent_ops_socket = {"socket"};
@@ -95,14 +95,14 @@ void Socket::on_writable(evutil_socket_t fd, short events, void* argument) {
   self.write(fd, events);
 }
 
-void Socket::fail_reading(int what) noexcept {
+void Socket::fail_reading(int kind) noexcept {
   bufferevent_disable(this, EV_READ);
-  run_event_callback(static_cast<short>(what | BEV_EVENT_READING), 0);
+  run_event_callback(static_cast<short>(kind | BEV_EVENT_READING), 0);
 }
 
-void Socket::fail_writing(int what) noexcept {
+void Socket::fail_writing(int kind) noexcept {
   bufferevent_disable(this, EV_WRITE);
-  run_event_callback(static_cast<short>(what | BEV_EVENT_WRITING), 0);
+  run_event_callback(static_cast<short>(kind | BEV_EVENT_WRITING), 0);
 }
 
 ev_ssize_t Socket::read_size() noexcept {
@@ -241,20 +241,20 @@ int Socket::fd() noexcept { return event_get_fd(&ev_read); }
 }  // namespace tambour::libevent
 
 bufferevent* bufferevent_socket_new(event_base* base, evutil_socket_t fd, int options) {
-  auto* const made = BufferEvent::make<Socket>(base, options);
-  if (made == nullptr) return nullptr;
-  if (made->open(fd)) return made;
-  made->options &= ~BEV_OPT_CLOSE_ON_FREE;  // The caller keeps the descriptor.
-  bufferevent_free(made);
+  auto* const buffer_event = BufferEvent::make<Socket>(base, options);
+  if (buffer_event == nullptr) return nullptr;
+  if (buffer_event->open(fd)) return buffer_event;
+  buffer_event->options &= ~BEV_OPT_CLOSE_ON_FREE;  // The caller keeps the descriptor.
+  bufferevent_free(buffer_event);
   return nullptr;
 }
 
 bufferevent* bufferevent_new(evutil_socket_t fd, bufferevent_data_cb readcb,
                              bufferevent_data_cb writecb, bufferevent_event_cb eventcb,
                              void* cbarg) {
-  bufferevent* const made = bufferevent_socket_new(nullptr, fd, 0);
-  if (made != nullptr) bufferevent_setcb(made, readcb, writecb, eventcb, cbarg);
-  return made;
+  bufferevent* const created = bufferevent_socket_new(nullptr, fd, 0);
+  if (created != nullptr) bufferevent_setcb(created, readcb, writecb, eventcb, cbarg);
+  return created;
 }
 
 int bufferevent_priority_set(bufferevent* bufev, int pri) {

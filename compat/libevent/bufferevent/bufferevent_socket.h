@@ -31,8 +31,8 @@ class Socket final : public BufferEvent {
   void write(int fd, short events) noexcept;
   /// Returns whether the socket is connected and may be written to.
   bool finish_connecting(int fd) noexcept;
-  void fail_reading(int what) noexcept;
-  void fail_writing(int what) noexcept;
+  void fail_reading(int kind) noexcept;
+  void fail_writing(int kind) noexcept;
   void cancel_lookup() noexcept;
   /// How much to transfer, under the limits.
   ev_ssize_t read_size() noexcept;

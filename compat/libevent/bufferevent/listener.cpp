@@ -14,8 +14,8 @@
 #include "base/system_call.h"
 #include "libevent/event/core.h"
 
-using tambour::base::Call;
-namespace base = tambour::base;
+using tambour::detail::base::Call;
+namespace base = tambour::detail::base;
 
 namespace {
 
@@ -54,9 +54,10 @@ class ListenerLocked {
 };
 
 bool set_options(int fd, unsigned flags) noexcept {
-  const int on = 1;
+  const int enabled = 1;
   if (base::system_call(Call::setsockopt, ::setsockopt, fd, SOL_SOCKET, SO_KEEPALIVE,
-                        static_cast<const void*>(&on), static_cast<socklen_t>(sizeof on)) != 0)
+                        static_cast<const void*>(&enabled),
+                        static_cast<socklen_t>(sizeof enabled)) != 0)
     return false;
   struct Option {
     unsigned flag;
@@ -151,19 +152,19 @@ evconnlistener* evconnlistener_new(event_base* base, evconnlistener_cb cb, void*
     return nullptr;
   void* const memory = event_mm_calloc_(1, sizeof(evconnlistener));
   if (memory == nullptr) return nullptr;
-  auto* const made = new (memory) evconnlistener{};
-  made->callback = cb;
-  made->argument = ptr;
-  made->flags = flags;
-  made->references = 1;
-  if ((flags & LEV_OPT_LEAVE_SOCKETS_BLOCKING) == 0) made->accept_flags |= SOCK_NONBLOCK;
-  if ((flags & LEV_OPT_CLOSE_ON_EXEC) != 0) made->accept_flags |= SOCK_CLOEXEC;
+  auto* const created = new (memory) evconnlistener{};
+  created->callback = cb;
+  created->argument = ptr;
+  created->flags = flags;
+  created->references = 1;
+  if ((flags & LEV_OPT_LEAVE_SOCKETS_BLOCKING) == 0) created->accept_flags |= SOCK_NONBLOCK;
+  if ((flags & LEV_OPT_CLOSE_ON_EXEC) != 0) created->accept_flags |= SOCK_CLOEXEC;
   if ((flags & LEV_OPT_THREADSAFE) != 0)
-    made->lock = tambour::libevent::make_lock(EVTHREAD_LOCKTYPE_RECURSIVE);
-  event_assign(&made->readable, base, fd, EV_READ | EV_PERSIST, &on_readable, made);
-  event_assign(&made->retry, base, -1, 0, &on_retry, made);
-  if ((flags & LEV_OPT_DISABLED) == 0) evconnlistener_enable(made);
-  return made;
+    created->lock = tambour::libevent::make_lock(EVTHREAD_LOCKTYPE_RECURSIVE);
+  event_assign(&created->readable, base, fd, EV_READ | EV_PERSIST, &on_readable, created);
+  event_assign(&created->retry, base, -1, 0, &on_retry, created);
+  if ((flags & LEV_OPT_DISABLED) == 0) evconnlistener_enable(created);
+  return created;
 }
 
 evconnlistener* evconnlistener_new_bind(event_base* base, evconnlistener_cb cb, void* ptr,
@@ -178,14 +179,14 @@ evconnlistener* evconnlistener_new_bind(event_base* base, evconnlistener_cb cb, 
   const bool bound = set_options(fd, flags) &&
                      (sa == nullptr || base::system_call(Call::bind, ::bind, fd, sa,
                                                          static_cast<socklen_t>(socklen)) == 0);
-  evconnlistener* const made =
+  evconnlistener* const created =
       bound ? evconnlistener_new(base, cb, ptr, flags, backlog, fd) : nullptr;
-  if (made == nullptr) {
+  if (created == nullptr) {
     const int error = errno;
     ::close(fd);
     errno = error;
   }
-  return made;
+  return created;
 }
 
 void evconnlistener_free(evconnlistener* lev) {

@@ -57,23 +57,23 @@ bool try_lock(void* lock) noexcept {
   return lock == nullptr || evthread_lock_fns_.lock(EVTHREAD_TRY, lock) == 0;
 }
 
-void suspend_group(bufferevent_rate_limit_group& group, Direction which) noexcept {
-  group.suspended[which] = true;
-  group.pending_resume[which] = false;
+void suspend_group(bufferevent_rate_limit_group& group, Direction direction) noexcept {
+  group.suspended[direction] = true;
+  group.pending_resume[direction] = false;
   for (RateLimit* member = group.members; member != nullptr; member = member->next) {
     // A member that is busy in another thread finds out when it asks for its allowance.
     void* const lock = member->bev->lock;
     if (!try_lock(lock)) continue;
-    suspend(*member->bev, which, suspended::group_bandwidth);
+    suspend(*member->bev, direction, suspended::group_bandwidth);
     tambour::libevent::unlock(lock);
   }
 }
 
 /// Resumes the members, beginning with any of them, so that none is always the first to use the
 /// allowance.
-void resume_group(bufferevent_rate_limit_group& group, Direction which) noexcept {
-  group.suspended[which] = false;
-  group.pending_resume[which] = false;
+void resume_group(bufferevent_rate_limit_group& group, Direction direction) noexcept {
+  group.suspended[direction] = false;
+  group.pending_resume[direction] = false;
   if (group.member_count == 0) return;
   constexpr std::uint32_t multiplier = 1664525;
   constexpr std::uint32_t increment = 1013904223;
@@ -83,13 +83,13 @@ void resume_group(bufferevent_rate_limit_group& group, Direction which) noexcept
   const auto skipped =
       (group.random >> used_shift) % static_cast<std::uint32_t>(group.member_count);
   for (std::uint32_t i = 0; i < skipped; ++i) start = start->next;
-  const auto resume_member = [&group, which](const RateLimit& member) {
+  const auto resume_member = [&group, direction](const RateLimit& member) {
     void* const lock = member.bev->lock;
     if (!try_lock(lock)) {
-      group.pending_resume[which] = true;
+      group.pending_resume[direction] = true;
       return;
     }
-    resume(*member.bev, which, suspended::group_bandwidth);
+    resume(*member.bev, direction, suspended::group_bandwidth);
     tambour::libevent::unlock(lock);
   };
   for (RateLimit* member = start; member != nullptr; member = member->next) resume_member(*member);
@@ -106,60 +106,61 @@ void update(RateLimit& limit) noexcept {
   if (tick != limit.bucket.last_updated) ev_token_bucket_update_(&limit.bucket, limit.cfg, tick);
 }
 
-void subtract_from_group(bufferevent_rate_limit_group& group, Direction which, ev_ssize_t bytes,
+void subtract_from_group(bufferevent_rate_limit_group& group, Direction direction, ev_ssize_t bytes,
                          bool transferred) noexcept {
   const GroupLocked locked(group);
-  ev_ssize_t& limit = limit_of(group.bucket, which);
+  ev_ssize_t& limit = limit_of(group.bucket, direction);
   const ev_ssize_t before = limit;
   limit -= bytes;
   if (transferred)
-    (which == reading ? group.total_read : group.total_written) +=
+    (direction == reading ? group.total_read : group.total_written) +=
         static_cast<std::uint64_t>(bytes);
   if (limit <= 0 && (transferred || before > 0)) {
-    suspend_group(group, which);
-  } else if (limit > 0 && (transferred ? group.suspended[which] : before <= 0)) {
-    resume_group(group, which);
+    suspend_group(group, direction);
+  } else if (limit > 0 && (transferred ? group.suspended[direction] : before <= 0)) {
+    resume_group(group, direction);
   }
 }
 
 namespace {
 
-void count_bytes(BufferEvent& bev, Direction which, ev_ssize_t bytes) noexcept {
+void count_bytes(BufferEvent& bev, Direction direction, ev_ssize_t bytes) noexcept {
   RateLimit* const limit = bev.limit;
   if (limit == nullptr) return;
   if (limit->cfg != nullptr) {
-    ev_ssize_t& own = limit_of(limit->bucket, which);
-    own -= bytes;
-    if (own <= 0) {
-      suspend(bev, which, suspended::bandwidth);
+    ev_ssize_t& ev_ssize = limit_of(limit->bucket, direction);
+    ev_ssize -= bytes;
+    if (ev_ssize <= 0) {
+      suspend(bev, direction, suspended::bandwidth);
       add_refill(*limit);
-    } else if (is_suspended(bev, which)) {
-      if (!is_suspended(bev, other(which))) event_del(&limit->refill);
-      resume(bev, which, suspended::bandwidth);
+    } else if (is_suspended(bev, direction)) {
+      if (!is_suspended(bev, other(direction))) event_del(&limit->refill);
+      resume(bev, direction, suspended::bandwidth);
     }
   }
-  if (limit->group != nullptr) subtract_from_group(*limit->group, which, bytes, true);
+  if (limit->group != nullptr) subtract_from_group(*limit->group, direction, bytes, true);
 }
 
-ev_ssize_t allowance(BufferEvent& bev, Direction which) noexcept {
-  ev_ssize_t most = max_of(which == reading ? bev.read_max : bev.write_max);
+ev_ssize_t allowance(BufferEvent& bev, Direction direction) noexcept {
+  ev_ssize_t largest_limit = max_of(direction == reading ? bev.read_max : bev.write_max);
   RateLimit* const limit = bev.limit;
-  if (limit == nullptr) return most;
+  if (limit == nullptr) return largest_limit;
   if (limit->cfg != nullptr) {
     update(*limit);
-    most = limit_of(limit->bucket, which);
+    largest_limit = limit_of(limit->bucket, direction);
   }
   if (bufferevent_rate_limit_group* const group = limit->group; group != nullptr) {
     const GroupLocked locked(*group);
-    if (group->suspended[which]) {
-      suspend(bev, which, suspended::group_bandwidth);
-      most = 0;
+    if (group->suspended[direction]) {
+      suspend(bev, direction, suspended::group_bandwidth);
+      largest_limit = 0;
     } else {
-      const ev_ssize_t share = limit_of(group->bucket, which) / group->member_count;
-      most = std::min(most, std::max(share, static_cast<ev_ssize_t>(group->min_share)));
+      const ev_ssize_t share = limit_of(group->bucket, direction) / group->member_count;
+      largest_limit =
+          std::min(largest_limit, std::max(share, static_cast<ev_ssize_t>(group->min_share)));
     }
   }
-  return std::max(most, ev_ssize_t{0});
+  return std::max(largest_limit, ev_ssize_t{0});
 }
 
 void on_refill(evutil_socket_t /*fd*/, short /*events*/, void* argument) {
@@ -169,10 +170,10 @@ void on_refill(evutil_socket_t /*fd*/, short /*events*/, void* argument) {
   if (limit == nullptr || limit->cfg == nullptr) return;
   update(*limit);
   bool again = false;
-  for (const Direction which : {reading, writing}) {
-    if (!is_suspended(bev, which)) continue;
-    if (limit_of(limit->bucket, which) > 0) {
-      resume(bev, which, suspended::bandwidth);
+  for (const Direction direction : {reading, writing}) {
+    if (!is_suspended(bev, direction)) continue;
+    if (limit_of(limit->bucket, direction) > 0) {
+      resume(bev, direction, suspended::bandwidth);
     } else {
       again = true;
     }
@@ -188,10 +189,11 @@ void on_group_refill(evutil_socket_t /*fd*/, short /*events*/, void* argument) {
   event_base_gettimeofday_cached(event_get_base(&group.refill), &now);
   const GroupLocked locked(group);
   ev_token_bucket_update_(&group.bucket, &group.cfg, ev_token_bucket_get_tick_(&now, &group.cfg));
-  for (const Direction which : {reading, writing}) {
-    const bool enough = limit_of(group.bucket, which) >= static_cast<ev_ssize_t>(group.min_share);
-    if (group.pending_resume[which] || (group.suspended[which] && enough))
-      resume_group(group, which);
+  for (const Direction direction : {reading, writing}) {
+    const bool enough =
+        limit_of(group.bucket, direction) >= static_cast<ev_ssize_t>(group.min_share);
+    if (group.pending_resume[direction] || (group.suspended[direction] && enough))
+      resume_group(group, direction);
   }
 }
 

@@ -74,20 +74,22 @@ namespace tambour::libevent {
 
 enum Direction : std::uint8_t { reading, writing };
 
-inline ev_ssize_t& limit_of(ev_token_bucket& bucket, Direction which) noexcept {
-  return which == reading ? bucket.read_limit : bucket.write_limit;
+inline ev_ssize_t& limit_of(ev_token_bucket& bucket, Direction direction) noexcept {
+  return direction == reading ? bucket.read_limit : bucket.write_limit;
 }
-inline void suspend(BufferEvent& bev, Direction which, std::uint16_t why) noexcept {
-  which == reading ? bev.suspend_reading(why) : bev.suspend_writing(why);
+inline void suspend(BufferEvent& bev, Direction direction, std::uint16_t why) noexcept {
+  direction == reading ? bev.suspend_reading(why) : bev.suspend_writing(why);
 }
-inline void resume(BufferEvent& bev, Direction which, std::uint16_t why) noexcept {
-  which == reading ? bev.resume_reading(why) : bev.resume_writing(why);
+inline void resume(BufferEvent& bev, Direction direction, std::uint16_t why) noexcept {
+  direction == reading ? bev.resume_reading(why) : bev.resume_writing(why);
 }
-inline bool is_suspended(const BufferEvent& bev, Direction which) noexcept {
-  return ((which == reading ? bev.read_suspended : bev.write_suspended) & suspended::bandwidth) !=
-         0;
+inline bool is_suspended(const BufferEvent& bev, Direction direction) noexcept {
+  return ((direction == reading ? bev.read_suspended : bev.write_suspended) &
+          suspended::bandwidth) != 0;
 }
-inline Direction other(Direction which) noexcept { return which == reading ? writing : reading; }
+inline Direction other(Direction direction) noexcept {
+  return direction == reading ? writing : reading;
+}
 
 class GroupLocked {
  public:
@@ -107,7 +109,7 @@ void update(RateLimit& limit) noexcept;
 /// Starts to wait for the next tick.
 inline void add_refill(RateLimit& limit) noexcept { event_add(&limit.refill, &limit.cfg->tick); }
 /// Subtracts bytes that a member has transferred, or that the user subtracts.
-void subtract_from_group(bufferevent_rate_limit_group& group, Direction which, ev_ssize_t bytes,
+void subtract_from_group(bufferevent_rate_limit_group& group, Direction direction, ev_ssize_t bytes,
                          bool transferred) noexcept;
 /// The callback of a group's event.
 void on_group_refill(evutil_socket_t fd, short events, void* argument);

@@ -72,12 +72,12 @@ int evdns_base::add_nameserver(const sockaddr* address, socklen_t size) noexcept
   constexpr int is_known = 3;
   constexpr int is_too_long = 2;
   char text[128];
-  Nameserver* each = servers;
-  if (each != nullptr) {
+  Nameserver* nameserver = servers;
+  if (nameserver != nullptr) {
     do {
-      if (evutil_sockaddr_cmp(each->address(), address, 1) == 0) return is_known;
-      each = each->next;
-    } while (each != servers);
+      if (evutil_sockaddr_cmp(nameserver->address(), address, 1) == 0) return is_known;
+      nameserver = nameserver->next;
+    } while (nameserver != servers);
   }
   if (size > sizeof(sockaddr_storage)) return is_too_long;
   int error = 0;
@@ -133,31 +133,31 @@ Nameserver* evdns_base::pick_nameserver() noexcept {
 }
 
 Nameserver* evdns_base::nameserver(int index) const noexcept {
-  Nameserver* each = servers;
-  for (int i = 0; i < index && each != nullptr; ++i) {
-    each = each->next;
-    if (each == servers) return nullptr;
+  Nameserver* entry = servers;
+  for (int i = 0; i < index && entry != nullptr; ++i) {
+    entry = entry->next;
+    if (entry == servers) return nullptr;
   }
-  return each;
+  return entry;
 }
 
 void evdns_base::move_requests(const Nameserver& from) noexcept {
-  for (evdns_request* each = in_flight.first(); each != nullptr && servers_up != 0;
-       each = each->next) {
-    if (each->server == &from && each->may_move()) each->move_to(*pick_nameserver());
+  for (evdns_request* entry = in_flight.first(); entry != nullptr && servers_up != 0;
+       entry = entry->next) {
+    if (entry->server == &from && entry->may_move()) entry->move_to(*pick_nameserver());
   }
 }
 
-evdns_request* evdns_base::resolve(tambour::DnsType type, const char* name, bool may_search,
+evdns_request* evdns_base::resolve(tambour::dns::Type type, const char* name, bool may_search,
                                    evdns_callback_type callback, void* argument) noexcept {
-  evdns_request* const made = evdns_request::make(*this, type, callback, argument);
-  if (made == nullptr) return nullptr;
-  if (!made->set_name(name, may_search)) {
-    made->discard();
+  evdns_request* const created = evdns_request::make(*this, type, callback, argument);
+  if (created == nullptr) return nullptr;
+  if (!created->set_name(name, may_search)) {
+    created->discard();
     return nullptr;
   }
-  made->submit();
-  return made;
+  created->submit();
+  return created;
 }
 
 void evdns_base::add_in_flight(evdns_request& added) noexcept {
@@ -175,9 +175,9 @@ void evdns_base::remove_in_flight(evdns_request& removed) noexcept {
 }
 
 evdns_request* evdns_base::find(std::uint16_t id) const noexcept {
-  evdns_request* each = heads[id % head_count];
-  while (each != nullptr && each->id != id) each = each->next_of_head;
-  return each;
+  evdns_request* entry = heads[id % head_count];
+  while (entry != nullptr && entry->id != id) entry = entry->next_of_head;
+  return entry;
 }
 
 std::uint16_t evdns_base::pick_id(std::optional<std::uint16_t> drawn) const noexcept {
@@ -198,22 +198,22 @@ void evdns_base::pump() noexcept {
 }
 
 void evdns_base::transmit_pending() noexcept {
-  for (evdns_request* each = in_flight.first(); each != nullptr; each = each->next) {
-    if (each->transmit_pending) each->transmit();
+  for (evdns_request* entry = in_flight.first(); entry != nullptr; entry = entry->next) {
+    if (entry->transmit_pending) entry->transmit();
   }
 }
 
-bool evdns_base::set_in_flight_max(int most) noexcept {
+bool evdns_base::set_in_flight_max(int limit) noexcept {
   constexpr int requests_per_head = 5;
-  const auto count = static_cast<std::size_t>((most + requests_per_head - 1) / requests_per_head);
-  auto* const made = static_cast<evdns_request**>(event_mm_calloc_(count, sizeof *heads));
-  if (made == nullptr) return false;
-  for (evdns_request* each = in_flight.first(); each != nullptr; each = each->next)
-    each->next_of_head = std::exchange(made[each->id % count], each);
+  const auto count = static_cast<std::size_t>((limit + requests_per_head - 1) / requests_per_head);
+  auto* const created = static_cast<evdns_request**>(event_mm_calloc_(count, sizeof *heads));
+  if (created == nullptr) return false;
+  for (evdns_request* entry = in_flight.first(); entry != nullptr; entry = entry->next)
+    entry->next_of_head = std::exchange(created[entry->id % count], entry);
   if (heads != nullptr) event_mm_free_(static_cast<void*>(heads));
-  heads = made;
+  heads = created;
   head_count = count;
-  options.in_flight_max = most;
+  options.in_flight_max = limit;
   return true;
 }
 
@@ -231,17 +231,18 @@ evdns_base* evdns_base_new(event_base* loop, int flags) {
   }
   void* const memory = event_mm_malloc_(sizeof(evdns_base));
   if (memory == nullptr) return nullptr;
-  auto* const made = new (memory) evdns_base(loop, (flags & EVDNS_BASE_DISABLE_WHEN_INACTIVE) != 0);
-  made->lock = tambour::libevent::make_lock(EVTHREAD_LOCKTYPE_RECURSIVE);
-  int error = made->set_in_flight_max(in_flight_default) ? 0 : -1;
+  auto* const created =
+      new (memory) evdns_base(loop, (flags & EVDNS_BASE_DISABLE_WHEN_INACTIVE) != 0);
+  created->lock = tambour::libevent::make_lock(EVTHREAD_LOCKTYPE_RECURSIVE);
+  int error = created->set_in_flight_max(in_flight_default) ? 0 : -1;
   if (error == 0 && (flags & EVDNS_BASE_INITIALIZE_NAMESERVERS) != 0) {
     const bool has_default = (flags & EVDNS_BASE_NAMESERVERS_NO_DEFAULT) == 0;
     error = evdns_base_resolv_conf_parse(
-        made, DNS_OPTIONS_ALL | (has_default ? 0 : DNS_OPTION_NAMESERVERS_NO_DEFAULT),
+        created, DNS_OPTIONS_ALL | (has_default ? 0 : DNS_OPTION_NAMESERVERS_NO_DEFAULT),
         "/etc/resolv.conf");
   }
-  if (error == 0) return made;
-  evdns_base_free(made, 0);
+  if (error == 0) return created;
+  evdns_base_free(created, 0);
   return nullptr;
 }
 

@@ -102,7 +102,7 @@ struct evdns_base {
   // Requests.
   [[nodiscard]] bool has_space() const noexcept { return in_flight_count < options.in_flight_max; }
   /// Starts a request. Null if the text is not a name, or there is no memory.
-  evdns_request* resolve(tambour::DnsType type, const char* name, bool may_search,
+  evdns_request* resolve(tambour::dns::Type type, const char* name, bool may_search,
                          evdns_callback_type callback, void* argument) noexcept;
   void add_in_flight(evdns_request& added) noexcept;
   void remove_in_flight(evdns_request& removed) noexcept;
@@ -115,7 +115,7 @@ struct evdns_base {
   void transmit_pending() noexcept;
 
   // Configuration.
-  bool set_in_flight_max(int most) noexcept;
+  bool set_in_flight_max(int limit) noexcept;
   int set_option(std::string_view name, const char* value, int flags) noexcept;
   int parse_resolv_conf(int flags, const char* path) noexcept;
   /// A search list that is not shared, so that it may be changed. Null if there is no memory.
@@ -145,5 +145,5 @@ struct evdns_base {
   std::size_t head_count = 0;
 
   tambour::libevent::SearchList* search = nullptr;
-  tambour::dns::Hosts* hosts = nullptr;
+  tambour::dns::detail::Hosts* hosts = nullptr;
 };

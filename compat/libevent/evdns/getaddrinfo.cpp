@@ -9,12 +9,12 @@
 #include <utility>
 #include <vector>
 
-#include <tambour/endpoint.h>
+#include <tambour/net/endpoint.h>
 
 #include "libevent/evdns/base.h"
 #include "libevent/util/addrinfo.h"
 
-using tambour::DnsType;
+namespace dns = tambour::dns;
 using tambour::IpAddress;
 using tambour::libevent::HeldLock;
 using tambour::libevent::lock;
@@ -45,10 +45,10 @@ bool look_up_hosts(const evdns_base& base, const char* name, int port, const evu
   }
   if (addresses.empty()) return false;
   error = 0;
-  for (const IpAddress& each : addresses) {
-    const int family = each.is_v6() ? PF_INET6 : PF_INET;
+  for (const IpAddress& address : addresses) {
+    const int family = address.is_v6() ? PF_INET6 : PF_INET;
     if (hints.ai_family != PF_UNSPEC && hints.ai_family != family) continue;
-    if (append(result, make_addrinfo(each, port, hints))) continue;
+    if (append(result, make_addrinfo(address, port, hints))) continue;
     if (result != nullptr) evutil_freeaddrinfo(std::exchange(result, nullptr));
     error = EVUTIL_EAI_MEMORY;
     return true;
@@ -76,9 +76,9 @@ evdns_getaddrinfo_request::evdns_getaddrinfo_request(evdns_base& owner,
 
 bool evdns_getaddrinfo_request::start(const char* name) noexcept {
   if (hints_.ai_family != PF_INET6)
-    v4_.request = base.resolve(DnsType::a, name, true, &on_v4, this);
+    v4_.request = base.resolve(dns::Type::a, name, true, &on_v4, this);
   if (hints_.ai_family != PF_INET)
-    v6_.request = base.resolve(DnsType::aaaa, name, true, &on_v6, this);
+    v6_.request = base.resolve(dns::Type::aaaa, name, true, &on_v6, this);
   return v4_.request != nullptr || v6_.request != nullptr;
 }
 
@@ -235,9 +235,9 @@ evdns_getaddrinfo_request* evdns_getaddrinfo(evdns_base* dns_base, const char* n
   if (memory == nullptr) return answer();
   {
     const HeldLock locked(dns_base->lock);
-    auto* const made = new (memory) evdns_getaddrinfo_request(*dns_base, hints, port, cb, arg);
-    if (made->start(nodename)) return made;
-    made->discard();
+    auto* const created = new (memory) evdns_getaddrinfo_request(*dns_base, hints, port, cb, arg);
+    if (created->start(nodename)) return created;
+    created->discard();
   }
   error = EVUTIL_EAI_FAIL;
   return answer();

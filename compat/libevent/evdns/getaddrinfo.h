@@ -41,7 +41,7 @@ struct evdns_getaddrinfo_request {
 
   static void on_v4(int result, char type, int count, int ttl, void* addresses, void* argument);
   static void on_v6(int result, char type, int count, int ttl, void* addresses, void* argument);
-  static void on_event(evutil_socket_t fd, short what, void* argument);
+  static void on_event(evutil_socket_t fd, short kind, void* argument);
   static void on_finalize(event* ev, void* argument);
 
   /// Called with the lock of the base, which it releases.

@@ -46,22 +46,25 @@ int evdns_clear_nameservers_and_suspend() {
 int evdns_resume() { return evdns_base_resume(evdns_global_base); }
 
 int evdns_resolve_ipv4(const char* name, int flags, evdns_callback_type callback, void* ptr) {
-  const auto* const made = evdns_base_resolve_ipv4(evdns_global_base, name, flags, callback, ptr);
-  return made != nullptr ? 0 : -1;
+  const auto* const created =
+      evdns_base_resolve_ipv4(evdns_global_base, name, flags, callback, ptr);
+  return created != nullptr ? 0 : -1;
 }
 int evdns_resolve_ipv6(const char* name, int flags, evdns_callback_type callback, void* ptr) {
-  const auto* const made = evdns_base_resolve_ipv6(evdns_global_base, name, flags, callback, ptr);
-  return made != nullptr ? 0 : -1;
+  const auto* const created =
+      evdns_base_resolve_ipv6(evdns_global_base, name, flags, callback, ptr);
+  return created != nullptr ? 0 : -1;
 }
 int evdns_resolve_reverse(const in_addr* in, int flags, evdns_callback_type callback, void* ptr) {
-  const auto* const made = evdns_base_resolve_reverse(evdns_global_base, in, flags, callback, ptr);
-  return made != nullptr ? 0 : -1;
+  const auto* const created =
+      evdns_base_resolve_reverse(evdns_global_base, in, flags, callback, ptr);
+  return created != nullptr ? 0 : -1;
 }
 int evdns_resolve_reverse_ipv6(const in6_addr* in, int flags, evdns_callback_type callback,
                                void* ptr) {
-  const auto* const made =
+  const auto* const created =
       evdns_base_resolve_reverse_ipv6(evdns_global_base, in, flags, callback, ptr);
-  return made != nullptr ? 0 : -1;
+  return created != nullptr ? 0 : -1;
 }
 
 int evdns_set_option(const char* option, const char* val, int /*flags*/) {

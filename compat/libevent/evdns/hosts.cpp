@@ -7,7 +7,7 @@
 #include "libevent/evdns/base.h"
 #include "libevent/util/addrinfo.h"
 
-using tambour::dns::Hosts;
+using tambour::dns::detail::Hosts;
 
 namespace {
 

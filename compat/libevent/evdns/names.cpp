@@ -6,13 +6,13 @@
 
 namespace tambour::libevent {
 
-bool wire_of(std::string_view text, dns::WireName& into) noexcept {
+bool wire_of(std::string_view text, dns::detail::WireName& into) noexcept {
   into.clear();
   if (text.ends_with('.')) text.remove_suffix(1);
   while (!text.empty()) {
     const std::string_view label = text.substr(0, text.find('.'));
     const bool is_last = label.size() == text.size();
-    if (label.empty() || label.size() > DnsName::label_bytes_max) return false;
+    if (label.empty() || label.size() > dns::Name::label_bytes_max) return false;
     if (!into.push(static_cast<char>(label.size()))) return false;
     if (!into.append(label.data(), label.size())) return false;
     text.remove_prefix(label.size() + (is_last ? 0 : 1));

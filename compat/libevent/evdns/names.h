@@ -9,11 +9,11 @@
 namespace tambour::libevent {
 
 /// Long enough for each name: 253 bytes and the NUL.
-using NameText = std::array<char, DnsName::bytes_max + 1>;
+using NameText = std::array<char, dns::Name::bytes_max + 1>;
 
 /// "" and "." are the root. Returns false if a label is empty or longer than 63 bytes, or the name
 /// longer than 253.
-[[nodiscard]] bool wire_of(std::string_view text, dns::WireName& into) noexcept;
+[[nodiscard]] bool wire_of(std::string_view text, dns::detail::WireName& into) noexcept;
 
 /// Writes the name without a trailing dot, and a NUL. Returns false if the name has a NUL byte,
 /// which would end the text early.

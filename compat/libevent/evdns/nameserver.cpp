@@ -22,7 +22,7 @@
 namespace tambour::libevent {
 namespace {
 
-using base::Call;
+using detail::base::Call;
 
 /// So that a flood of packets does not keep the loop from other events.
 constexpr int packets_per_event = 64;
@@ -38,37 +38,40 @@ Nameserver* Nameserver::make(evdns_base& base, const sockaddr* address, socklen_
   error = -1;
   void* const memory = event_mm_malloc_(sizeof(Nameserver));
   if (memory == nullptr) return nullptr;
-  auto* const made = new (memory) Nameserver(base);
-  std::memcpy(&made->address_, address, size);
-  made->address_size_ = size;
-  error = made->open();
-  event_assign(&made->readable_, base.events, made->fd_, EV_READ | EV_PERSIST, &on_readable, made);
-  event_assign(&made->writable_, base.events, made->fd_, EV_WRITE | EV_PERSIST, &on_writable, made);
-  event_assign(&made->probe_time_, base.events, -1, 0, &on_probe_time, made);
+  auto* const created = new (memory) Nameserver(base);
+  std::memcpy(&created->address_, address, size);
+  created->address_size_ = size;
+  error = created->open();
+  event_assign(&created->readable_, base.events, created->fd_, EV_READ | EV_PERSIST, &on_readable,
+               created);
+  event_assign(&created->writable_, base.events, created->fd_, EV_WRITE | EV_PERSIST, &on_writable,
+               created);
+  event_assign(&created->probe_time_, base.events, -1, 0, &on_probe_time, created);
   base.retain();
-  if (error == 0 && !base.only_when_active && event_add(&made->readable_, nullptr) != 0) error = 2;
-  if (error == 0) return made;
-  made->remove();
+  if (error == 0 && !base.only_when_active && event_add(&created->readable_, nullptr) != 0)
+    error = 2;
+  if (error == 0) return created;
+  created->remove();
   return nullptr;
 }
 
 int Nameserver::open() noexcept {
   const auto& options = base_.options;
   const int family = address_.ss_family;
-  fd_ = base::system_call(Call::socket, ::socket, family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC,
-                          0);
+  fd_ = detail::base::system_call(Call::socket, ::socket, family,
+                                  SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd_ < 0) return 1;
   if (options.bind_to_size != 0 && evutil_sockaddr_is_loopback_(address()) == 0 &&
-      base::system_call(Call::bind, ::bind, fd_,
-                        reinterpret_cast<const sockaddr*>(&options.bind_to),
-                        static_cast<socklen_t>(options.bind_to_size)) != 0) {
+      detail::base::system_call(Call::bind, ::bind, fd_,
+                                reinterpret_cast<const sockaddr*>(&options.bind_to),
+                                static_cast<socklen_t>(options.bind_to_size)) != 0) {
     evdns_log(EVENT_LOG_WARN, "Couldn't bind to outgoing address");
     return 2;
   }
-  const auto set = [this](int which, const int& value) {
-    return value == 0 || base::system_call(Call::setsockopt, ::setsockopt, fd_, SOL_SOCKET, which,
-                                           static_cast<const void*>(&value),
-                                           static_cast<socklen_t>(sizeof value)) == 0;
+  const auto set = [this](int index_value, const int& value) {
+    return value == 0 || detail::base::system_call(Call::setsockopt, ::setsockopt, fd_, SOL_SOCKET,
+                                                   index_value, static_cast<const void*>(&value),
+                                                   static_cast<socklen_t>(sizeof value)) == 0;
   };
   if (!set(SO_RCVBUF, options.receive_buffer)) {
     evdns_log(EVENT_LOG_WARN, "Couldn't set SO_RCVBUF to %i", options.receive_buffer);
@@ -85,17 +88,18 @@ int Nameserver::open() noexcept {
 bool Nameserver::connect() noexcept {
   if (is_connected_) return true;
   const sockaddr unconnected{.sa_family = AF_UNSPEC, .sa_data = {}};
-  base::system_call(Call::connect, ::connect, fd_, &unconnected,
-                    static_cast<socklen_t>(sizeof unconnected));
+  detail::base::system_call(Call::connect, ::connect, fd_, &unconnected,
+                            static_cast<socklen_t>(sizeof unconnected));
   queries_of_port_ = 0;
-  is_connected_ = base::system_call(Call::connect, ::connect, fd_, address(), address_size_) == 0;
+  is_connected_ =
+      detail::base::system_call(Call::connect, ::connect, fd_, address(), address_size_) == 0;
   return is_connected_;
 }
 
 void Nameserver::remove() noexcept {
   is_removed_ = true;
   end_probe();
-  for (event* const each : {&readable_, &writable_, &probe_time_}) event_del_noblock(each);
+  for (event* const entry : {&readable_, &writable_, &probe_time_}) event_del_noblock(entry);
   if (fd_ >= 0) ::close(std::exchange(fd_, -1));
   event_base* const events = readable_.ev_base;
   if (events == nullptr) {
@@ -111,8 +115,8 @@ void Nameserver::on_finalize(event_callback* /*callback*/, void* argument) {
   auto* const server = static_cast<Nameserver*>(argument);
   evdns_base& base = server->base_;
   lock(base.lock);
-  for (event* const each : {&server->readable_, &server->writable_, &server->probe_time_})
-    event_debug_unassign(each);
+  for (event* const entry : {&server->readable_, &server->writable_, &server->probe_time_})
+    event_debug_unassign(entry);
   event_mm_free_(server);
   base.release();
 }
@@ -122,7 +126,7 @@ Nameserver::Sent Nameserver::send(const void* packet, std::size_t size) noexcept
   for (int attempt = 0; attempt < 2; ++attempt) {
     if (!connect()) continue;
     ++queries_of_port_;
-    if (base::uninterrupted(Call::send, ::send, fd_, packet, size, MSG_NOSIGNAL) >= 0)
+    if (detail::base::uninterrupted(Call::send, ::send, fd_, packet, size, MSG_NOSIGNAL) >= 0)
       return Sent::now;
     if (errno == EAGAIN) {
       is_choked_ = true;
@@ -184,8 +188,8 @@ bool Nameserver::receive_one() noexcept {
   auto* const sender = reinterpret_cast<sockaddr*>(&from);
   socklen_t from_size = sizeof from;
   const ssize_t got =
-      base::system_call(Call::recv, ::recvfrom, fd_, static_cast<void*>(packet.data()),
-                        packet.size(), 0, sender, &from_size);
+      detail::base::system_call(Call::recv, ::recvfrom, fd_, static_cast<void*>(packet.data()),
+                                packet.size(), 0, sender, &from_size);
   if (got < 0) {
     if (errno == EINTR) return true;
     if (errno != EAGAIN) fail(evutil_socket_error_to_string(errno));
@@ -200,9 +204,9 @@ bool Nameserver::receive_one() noexcept {
   }
   timeouts_ = 0;
   const auto bytes = std::as_bytes(std::span(packet.data(), static_cast<std::size_t>(got)));
-  dns::Reader reader(bytes);
+  dns::detail::Reader reader(bytes);
   const std::uint16_t id = reader.u16();
-  evdns_request* const request = reader.failed() ? nullptr : base_.find(id);
+  evdns_request* const request = reader.has_failed() ? nullptr : base_.find(id);
   if (request != nullptr && request->server == this) request->take_reply(bytes);
   return true;
 }
@@ -254,7 +258,7 @@ void Nameserver::send_probe() noexcept {
   constexpr auto probed_name = "google.com";
   if (probe_ != nullptr) return;
   if (in_flight_ == 0) is_connected_ = false;
-  evdns_request* const probe = evdns_request::make(base_, DnsType::a, nullptr, nullptr);
+  evdns_request* const probe = evdns_request::make(base_, dns::Type::a, nullptr, nullptr);
   if (probe == nullptr || !probe->set_name(probed_name, false)) return schedule_probe();
   probe_ = probe;
   probe->start_probe(*this);

@@ -56,9 +56,9 @@ class Nameserver {
  private:
   explicit Nameserver(evdns_base& base) noexcept : base_(base) {}
 
-  static void on_readable(evutil_socket_t fd, short what, void* argument);
-  static void on_writable(evutil_socket_t fd, short what, void* argument);
-  static void on_probe_time(evutil_socket_t fd, short what, void* argument);
+  static void on_readable(evutil_socket_t fd, short kind, void* argument);
+  static void on_writable(evutil_socket_t fd, short kind, void* argument);
+  static void on_probe_time(evutil_socket_t fd, short kind, void* argument);
   static void on_finalize(event_callback* callback, void* argument);
 
   /// Opens and configures a socket; the former one is closed. Returns an error as make().

@@ -33,13 +33,13 @@ std::optional<int> parse_int(const char* text) noexcept {
 }
 
 std::optional<timeval> parse_seconds(const char* text) noexcept {
-  constexpr double most = 1e9;
+  constexpr double limit = 1e9;
   constexpr double us_per_s = 1e6;
   char* end = nullptr;
   double seconds = std::strtod(text, &end);
   constexpr double least = 0.001;
   if (*end != '\0' || !(seconds >= least)) return std::nullopt;
-  seconds = std::min(seconds, most);
+  seconds = std::min(seconds, limit);
   const auto whole = static_cast<time_t>(seconds);
   return timeval{.tv_sec = whole,
                  .tv_usec = static_cast<suseconds_t>((seconds - double(whole)) * us_per_s)};
@@ -52,7 +52,7 @@ struct NumberOption {
   std::string_view name;
   int Options::* value;
   int least;
-  int most;
+  int largest;
 };
 constexpr NumberOption number_options[] = {
     {"max-timeouts:", &Options::timeouts_max, 1, 255},
@@ -82,7 +82,7 @@ int set_number(evdns_base& base, const NumberOption& option, const char* value, 
   const auto number = parse_int(value);
   if (!number) return -1;
   if ((flags & DNS_OPTION_MISC) != 0)
-    base.options.*option.value = std::clamp(*number, option.least, option.most);
+    base.options.*option.value = std::clamp(*number, option.least, option.largest);
   return 0;
 }
 
@@ -105,11 +105,11 @@ int set_ndots(evdns_base& base, const char* value, int flags) {
 }
 
 int set_in_flight(evdns_base& base, const char* value, int flags) {
-  constexpr int most = 65000;
+  constexpr int limit = 65000;
   const auto number = parse_int(value);
   if (!number) return -1;
   if ((flags & DNS_OPTION_MISC) == 0) return 0;
-  return base.set_in_flight_max(std::clamp(*number, 1, most)) ? 0 : -1;
+  return base.set_in_flight_max(std::clamp(*number, 1, limit)) ? 0 : -1;
 }
 
 /// Applies to nameservers that are added later.
@@ -135,7 +135,8 @@ class Word {
 };
 
 void parse_options(evdns_base& base, std::string_view line, int flags) {
-  for (auto word = dns::take_word(line); !word.empty(); word = dns::take_word(line)) {
+  for (auto word = dns::detail::take_word(line); !word.empty();
+       word = dns::detail::take_word(line)) {
     const auto colon = word.find(':');
     const Word value(colon == std::string_view::npos ? std::string_view() : word.substr(colon + 1));
     base.set_option(word, value.text(), flags);
@@ -143,10 +144,10 @@ void parse_options(evdns_base& base, std::string_view line, int flags) {
 }
 
 void parse_line(evdns_base& base, std::string_view line, int flags) {
-  const std::string_view keyword = dns::take_word(line);
+  const std::string_view keyword = dns::detail::take_word(line);
   const bool may_search = (flags & DNS_OPTION_SEARCH) != 0;
   if (keyword == "options") return parse_options(base, line, flags);
-  std::string_view word = dns::take_word(line);
+  std::string_view word = dns::detail::take_word(line);
   if (keyword == "nameserver" && (flags & DNS_OPTION_NAMESERVERS) != 0) {
     if (!word.empty()) evdns_base_nameserver_ip_add(&base, Word(word).text());
   } else if (keyword == "domain" && may_search && !word.empty()) {
@@ -156,7 +157,7 @@ void parse_line(evdns_base& base, std::string_view line, int flags) {
     base.clear_search();
     SearchList* const search = base.own_search();
     if (search == nullptr) return;
-    for (; !word.empty(); word = dns::take_word(line)) search->add(word);
+    for (; !word.empty(); word = dns::detail::take_word(line)) search->add(word);
     search->reverse();
   }
 }
@@ -169,10 +170,10 @@ void set_defaults(evdns_base& base, int flags, bool adds_default) {
 }  // namespace
 
 int evdns_base::set_option(std::string_view name, const char* value, int flags) noexcept {
-  for (const NumberOption& each : number_options)
-    if (is_option(name, each.name)) return set_number(*this, each, value, flags);
-  for (const TimeOption& each : time_options)
-    if (is_option(name, each.name)) return set_time(*this, each, value, flags);
+  for (const NumberOption& number_option : number_options)
+    if (is_option(name, number_option.name)) return set_number(*this, number_option, value, flags);
+  for (const TimeOption& time_option : time_options)
+    if (is_option(name, time_option.name)) return set_time(*this, time_option, value, flags);
   if (is_option(name, "ndots:")) return set_ndots(*this, value, flags);
   if (is_option(name, "max-inflight:")) return set_in_flight(*this, value, flags);
   if (is_option(name, "bind-to:")) return set_bind_to(*this, value, flags);
@@ -194,7 +195,7 @@ int evdns_base::parse_resolv_conf(int flags, const char* path) noexcept {
   int error = 0;
   // As in the original, a NUL byte ends the file.
   for (std::string_view left(text, ::strnlen(text, size)); !left.empty();)
-    parse_line(*this, dns::take_line(left), flags);
+    parse_line(*this, dns::detail::take_line(left), flags);
   if (servers == nullptr && adds_default) {
     evdns_base_nameserver_ip_add(this, "127.0.0.1");
     error = no_nameservers;
@@ -207,10 +208,10 @@ int evdns_base::parse_resolv_conf(int flags, const char* path) noexcept {
 
 SearchList* evdns_base::own_search() noexcept {
   if (search != nullptr && !search->is_shared()) return search;
-  SearchList* const made = search != nullptr ? search->copy() : SearchList::make();
-  if (made == nullptr) return nullptr;
+  SearchList* const search_list = search != nullptr ? search->copy() : SearchList::make();
+  if (search_list == nullptr) return nullptr;
   if (search != nullptr) search->release();
-  return search = made;
+  return search = search_list;
 }
 
 void evdns_base::clear_search() noexcept {

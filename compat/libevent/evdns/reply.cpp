@@ -6,25 +6,25 @@
 namespace tambour::libevent {
 namespace {
 
-using dns::equal_ignoring_case;
-using dns::Header;
-using dns::Reader;
-using dns::RecordHead;
-using dns::ttl_of;
-using dns::WireName;
+using dns::detail::equal_ignoring_case;
+using dns::detail::Header;
+using dns::detail::Reader;
+using dns::detail::RecordHead;
+using dns::detail::ttl_of;
+using dns::detail::WireName;
 
 constexpr auto no_such_name = 3U;
 constexpr std::uint32_t ttl_unknown = UINT32_MAX;
 
 class ReplyReader {
  public:
-  ReplyReader(dns::Bytes packet, const DnsQuestionView& question, DnsReply& reply) noexcept
+  ReplyReader(dns::detail::Bytes packet, const DnsQuestionView& question, DnsReply& reply) noexcept
       : reader_(packet), question_(question), reply_(reply) {}
 
   Verdict read(unsigned& rcode) noexcept {
     const Header header = Header::read(reader_);
     rcode = header.rcode();
-    if (reader_.failed() || (header.flags & Header::response) == 0 || header.opcode() != 0)
+    if (reader_.has_failed() || (header.flags & Header::response) == 0 || header.opcode() != 0)
       return Verdict::foreign;
     // Servers that cannot parse a query, or do not want to, may omit the question.
     if (header.questions == 0 && rcode != 0) return Verdict::complete;
@@ -34,7 +34,7 @@ class ReplyReader {
     if (is_refusal) return Verdict::complete;
     read_answers(header.answers);
     for (unsigned i = 0; reply_.count == 0 && i < header.authorities; ++i) read_authority();
-    if (reader_.failed() || !copy_names()) return Verdict::malformed;
+    if (reader_.has_failed() || !copy_names()) return Verdict::malformed;
     reply_.ttl_s = ttl_s_ == ttl_unknown ? 0 : ttl_s_;
     return Verdict::complete;
   }
@@ -44,9 +44,9 @@ class ReplyReader {
   Verdict match(const Header& header) noexcept {
     if (header.questions != 1) return Verdict::foreign;
     reader_.name(owner_);
-    const auto type = DnsType(reader_.u16());
-    const auto question_class = DnsClass(reader_.u16());
-    if (reader_.failed() || type != question_.type || question_class != DnsClass::in ||
+    const auto type = dns::Type(reader_.u16());
+    const auto question_class = dns::Class(reader_.u16());
+    if (reader_.has_failed() || type != question_.type || question_class != dns::Class::in ||
         !equal_ignoring_case(owner_.view(), question_.name))
       return Verdict::foreign;
     const bool is_exact = !question_.exact_case || owner_.view() == question_.name;
@@ -57,11 +57,11 @@ class ReplyReader {
   /// addresses of the name before an alias that only tells its canonical name.
   void read_answers(unsigned count) noexcept {
     const Reader begin = reader_;
-    for (unsigned records = 0; records <= dns::alias_records_max; records += count) {
+    for (unsigned records = 0; records <= dns::detail::alias_records_max; records += count) {
       const unsigned before = aliases_;
       reader_ = begin;
-      for (unsigned i = 0; i < count && !reader_.failed(); ++i) read_answer();
-      if (reader_.failed() || aliases_ == before || reply_.count != 0) return;
+      for (unsigned i = 0; i < count && !reader_.has_failed(); ++i) read_answer();
+      if (reader_.has_failed() || aliases_ == before || reply_.count != 0) return;
     }
   }
 
@@ -69,13 +69,13 @@ class ReplyReader {
     reader_.name(name_);
     const RecordHead head = RecordHead::read(reader_);
     const std::size_t former_end = reader_.enter(head.size);
-    if (reader_.failed()) return;
+    if (reader_.has_failed()) return;
     const bool is_ours =
-        head.record_class == DnsClass::in && equal_ignoring_case(name_.view(), owner_.view());
+        head.record_class == dns::Class::in && equal_ignoring_case(name_.view(), owner_.view());
     if (is_ours && head.type == question_.type) {
       ttl_s_ = std::min(ttl_s_, ttl_of(head.ttl));
       read_data(head);
-    } else if (is_ours && head.type == DnsType::cname) {
+    } else if (is_ours && head.type == dns::Type::cname) {
       ++aliases_;
       ttl_s_ = std::min(ttl_s_, ttl_of(head.ttl));
       reader_.name(owner_);
@@ -87,14 +87,14 @@ class ReplyReader {
 
   /// The servers of evdns used to put several addresses into one record.
   void read_data(const RecordHead& head) noexcept {
-    if (head.type == DnsType::ptr) {
+    if (head.type == dns::Type::ptr) {
       reader_.name(name_);
       if (reply_.count == 0) target_ = name_;
       reply_.count = 1;
       return;
     }
-    const std::size_t size = head.type == DnsType::aaaa ? 16 : 4;
-    if (head.size % size != 0) return reader_.fail(DnsError::bad_record);
+    const std::size_t size = head.type == dns::Type::aaaa ? 16 : 4;
+    if (head.size % size != 0) return reader_.fail(dns::ErrorCode::bad_record);
     for (std::size_t i = 0; i < head.size / size; ++i) {
       const std::string_view bytes = reader_.text(size);
       if (reply_.count == DnsReply::addresses_max) continue;
@@ -107,8 +107,8 @@ class ReplyReader {
     reader_.name(name_);
     const RecordHead head = RecordHead::read(reader_);
     const std::size_t former_end = reader_.enter(head.size);
-    if (reader_.failed()) return;
-    if (head.type == DnsType::soa && head.record_class == DnsClass::in) {
+    if (reader_.has_failed()) return;
+    if (head.type == dns::Type::soa && head.record_class == dns::Class::in) {
       reader_.skip_name();
       reader_.skip_name();
       reader_.text(16);
@@ -120,7 +120,7 @@ class ReplyReader {
   }
 
   bool copy_names() noexcept {
-    if (question_.type == DnsType::ptr)
+    if (question_.type == dns::Type::ptr)
       return reply_.count == 0 || text_of(target_.view(), reply_.name);
     return aliases_ == 0 || text_of(owner_.view(), reply_.canonical);
   }
@@ -137,7 +137,7 @@ class ReplyReader {
 
 }  // namespace
 
-Verdict read_reply(dns::Bytes packet, const DnsQuestionView& question, DnsReply& reply,
+Verdict read_reply(dns::detail::Bytes packet, const DnsQuestionView& question, DnsReply& reply,
                    unsigned& rcode) noexcept {
   reply.ttl_s = 0;
   reply.count = 0;

@@ -12,7 +12,7 @@ namespace tambour::libevent {
 
 struct DnsQuestionView {
   std::string_view name;  ///< In wire form, as it was sent.
-  DnsType type;
+  dns::Type type;
   bool exact_case;  ///< The reply must have the name in the same case: see "randomize-case".
 };
 
@@ -37,7 +37,7 @@ enum class Verdict : std::uint8_t {
 
 /// Reads a packet. The id and the source have been compared. Follows aliases from the name of the
 /// question and ignores records of other names.
-[[nodiscard]] Verdict read_reply(dns::Bytes packet, const DnsQuestionView& question,
+[[nodiscard]] Verdict read_reply(dns::detail::Bytes packet, const DnsQuestionView& question,
                                  DnsReply& reply, unsigned& rcode) noexcept;
 
 }  // namespace tambour::libevent

@@ -13,7 +13,6 @@
 #include "libevent/evdns/nameserver.h"
 #include "libevent/evdns/tcp_query.h"
 
-using tambour::DnsType;
 using tambour::IpAddress;
 using tambour::libevent::DnsQuestionView;
 using tambour::libevent::DnsReply;
@@ -31,15 +30,15 @@ int error_of(unsigned rcode) noexcept {
 
 }  // namespace
 
-evdns_request::evdns_request(evdns_base& owner, DnsType wanted, evdns_callback_type function,
+evdns_request::evdns_request(evdns_base& owner, dns::Type wanted, evdns_callback_type function,
                              void* user) noexcept
     : base(owner), type(wanted), callback_(function), argument_(user) {
   event_assign(&event_, owner.events, -1, 0, &on_event, this);
   owner.retain();
 }
 
-evdns_request* evdns_request::make(evdns_base& owner, DnsType wanted, evdns_callback_type function,
-                                   void* user) noexcept {
+evdns_request* evdns_request::make(evdns_base& owner, dns::Type wanted,
+                                   evdns_callback_type function, void* user) noexcept {
   void* const memory = event_mm_malloc_(sizeof(evdns_request));
   return memory != nullptr ? new (memory) evdns_request(owner, wanted, function, user) : nullptr;
 }
@@ -192,11 +191,11 @@ void evdns_request::deliver() noexcept {
   const int ttl = static_cast<int>(reply_.ttl_s);
   if (error_ != DNS_ERR_NONE) {
     callback_(error_, 0, 0, ttl, nullptr, argument_);
-  } else if (type == DnsType::ptr) {
+  } else if (type == dns::Type::ptr) {
     char* name = reply_.name.data();
     callback_(DNS_ERR_NONE, DNS_PTR, 1, ttl, static_cast<void*>(&name), argument_);
   } else {
-    callback_(DNS_ERR_NONE, type == DnsType::a ? DNS_IPv4_A : DNS_IPv6_AAAA,
+    callback_(DNS_ERR_NONE, type == dns::Type::a ? DNS_IPv4_A : DNS_IPv6_AAAA,
               static_cast<int>(reply_.count), ttl, reply_.addresses.data(), argument_);
   }
   evdns_base& owner = base;
@@ -226,7 +225,7 @@ DnsQuestionView evdns_request::question() const noexcept {
   return {.name = name_.view(), .type = type, .exact_case = is_exact};
 }
 
-void evdns_request::take_reply(dns::Bytes packet) noexcept {
+void evdns_request::take_reply(dns::detail::Bytes packet) noexcept {
   unsigned rcode = 0;
   const Verdict verdict = read_reply(packet, question(), reply_, rcode);
   if (verdict == Verdict::foreign) return;
@@ -251,13 +250,13 @@ void evdns_request::stop_tcp() noexcept {
   if (tcp_ != nullptr) std::exchange(tcp_, nullptr)->remove();
 }
 
-void evdns_request::take_tcp_reply(dns::Bytes packet) noexcept {
+void evdns_request::take_tcp_reply(dns::detail::Bytes packet) noexcept {
   DnsQuestionView asked = question();
   // An off-path attacker cannot answer over TCP.
   asked.exact_case = false;
   unsigned rcode = 0;
-  dns::Reader reader(packet);
-  const bool is_ours = reader.u16() == id && !reader.failed();
+  dns::detail::Reader reader(packet);
+  const bool is_ours = reader.u16() == id && !reader.has_failed();
   const Verdict verdict = is_ours ? read_reply(packet, asked, reply_, rcode) : Verdict::foreign;
   stop_tcp();
   if (verdict == Verdict::complete || verdict == Verdict::malformed)
@@ -315,11 +314,11 @@ std::size_t evdns_request::write(std::uint8_t* into) const noexcept {
   };
   const std::uint8_t* const begin = into;
   put(id);
-  put(dns::Header::recursion_desired);
+  put(dns::detail::Header::recursion_desired);
   put(1);
   for (int section = 0; section < 3; ++section) put(0);
   into = std::ranges::copy(name_.view(), into).out;
   put(static_cast<unsigned>(type));
-  put(static_cast<unsigned>(tambour::DnsClass::in));
+  put(static_cast<unsigned>(tambour::dns::Class::in));
   return static_cast<std::size_t>(into - begin);
 }

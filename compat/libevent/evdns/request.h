@@ -12,7 +12,7 @@
 #include <event2/dns.h>
 #include <event2/event_struct.h>
 
-#include <tambour/ip_address.h>
+#include <tambour/net/ip_address.h>
 
 #include "libevent/evdns/reply.h"
 #include "libevent/evdns/search.h"
@@ -25,7 +25,7 @@ class TcpQuery;
 // NOLINTNEXTLINE(readability-identifier-naming): the name is libevent's.
 struct evdns_request {
   using Nameserver = tambour::libevent::Nameserver;
-  using DnsType = tambour::DnsType;
+  using DnsType = tambour::dns::Type;
 
   enum class State : std::uint8_t {
     created,
@@ -58,9 +58,9 @@ struct evdns_request {
   [[nodiscard]] bool may_move() const noexcept;
   /// Back to the requests that wait, in front of them.
   void suspend() noexcept;
-  void take_reply(tambour::dns::Bytes packet) noexcept;
+  void take_reply(tambour::dns::detail::Bytes packet) noexcept;
   /// The reply over TCP; empty if there is none.
-  void take_tcp_reply(tambour::dns::Bytes packet) noexcept;
+  void take_tcp_reply(tambour::dns::detail::Bytes packet) noexcept;
 
   /// The callback will be invoked with this error, or with the reply.
   void finish(int error) noexcept;
@@ -71,7 +71,7 @@ struct evdns_request {
 
   /// The query for a new packet, with a name in random case.
   [[nodiscard]] std::size_t write(std::uint8_t* into) const noexcept;
-  static constexpr std::size_t query_bytes_max = 12 + tambour::DnsName::bytes_max + 4;
+  static constexpr std::size_t query_bytes_max = 12 + tambour::dns::Name::bytes_max + 4;
 
   // Links of the list that the request is in, and of those with a similar id.
   evdns_request* next = nullptr;
@@ -89,7 +89,7 @@ struct evdns_request {
   [[nodiscard]] const char* canonical_name() const noexcept { return reply_.canonical.data(); }
 
  private:
-  static void on_event(evutil_socket_t fd, short what, void* argument);
+  static void on_event(evutil_socket_t fd, short kind, void* argument);
   static void on_finalize(event* ev, void* argument);
 
   void time_out() noexcept;
@@ -126,6 +126,6 @@ struct evdns_request {
   int candidate_ = -1;
   std::optional<std::uint16_t> next_id_;    ///< Random, with the case of the name.
   tambour::libevent::NameText text_{'\0'};  ///< As the program asked.
-  tambour::dns::WireName name_;             ///< As it is sent.
+  tambour::dns::detail::WireName name_;     ///< As it is sent.
   tambour::libevent::DnsReply reply_;
 };

@@ -8,7 +8,7 @@
 #include "libevent/evdns/base.h"
 #include "libevent/evdns/request.h"
 
-using tambour::DnsName;
+namespace dns = tambour::dns;
 using tambour::libevent::wire_of;
 
 bool evdns_request::set_name(const char* text, bool may_search) noexcept {
@@ -68,7 +68,7 @@ bool evdns_request::try_next_candidate() noexcept {
 /// A forger has to guess it, too. No length of a label is a letter.
 void evdns_request::set_case() noexcept {
   constexpr auto case_bit = 0x20U;
-  constexpr std::size_t case_bytes = (DnsName::bytes_max + 7) / 8;
+  constexpr std::size_t case_bytes = (dns::Name::bytes_max + 7) / 8;
   std::uint8_t random[case_bytes + 2];
   // One system call for both.
   evutil_secure_rng_get_bytes(random, sizeof random);

@@ -12,7 +12,7 @@
 #include "libevent/evdns/nameserver.h"
 #include "libevent/event/log.h"
 
-using tambour::DnsType;
+namespace dns = tambour::dns;
 using tambour::IpAddress;
 using tambour::libevent::HeldLock;
 using tambour::libevent::Nameserver;
@@ -20,19 +20,20 @@ using tambour::libevent::Nameserver;
 namespace {
 
 /// Answers from the hosts files if they have the name. Returns null if not.
-evdns_request* resolve_in_hosts(evdns_base& base, DnsType type, const char* name,
+evdns_request* resolve_in_hosts(evdns_base& base, dns::Type type, const char* name,
                                 evdns_callback_type callback, void* argument) noexcept {
   std::vector<IpAddress> addresses;
   base.find_host(name, addresses);
-  const bool is_v6 = type == DnsType::aaaa;
-  std::erase_if(addresses, [=](const IpAddress& each) { return each.is_v6() != is_v6; });
+  const bool is_v6 = type == dns::Type::aaaa;
+  std::erase_if(addresses,
+                [=](const IpAddress& ip_address) { return ip_address.is_v6() != is_v6; });
   if (addresses.empty()) return nullptr;
-  evdns_request* const made = evdns_request::make(base, type, callback, argument);
-  if (made != nullptr) made->finish_with(addresses.data(), addresses.size());
-  return made;
+  evdns_request* const created = evdns_request::make(base, type, callback, argument);
+  if (created != nullptr) created->finish_with(addresses.data(), addresses.size());
+  return created;
 }
 
-evdns_request* resolve(evdns_base& base, DnsType type, const char* name, int flags,
+evdns_request* resolve(evdns_base& base, dns::Type type, const char* name, int flags,
                        evdns_callback_type callback, void* argument) noexcept {
   tambour::libevent::evdns_log(EVENT_LOG_DEBUG, "Resolve requested for %s", name);
   const HeldLock locked(base.lock);
@@ -53,7 +54,7 @@ evdns_request* resolve_reverse(evdns_base& base, std::span<const std::byte> addr
   std::sprintf(at, "%s", address.size() == 4 ? "in-addr.arpa" : "ip6.arpa");
   tambour::libevent::evdns_log(EVENT_LOG_DEBUG, "Resolve requested for %s (reverse)", name);
   const HeldLock locked(base.lock);
-  return base.resolve(DnsType::ptr, name, false, callback, argument);
+  return base.resolve(dns::Type::ptr, name, false, callback, argument);
 }
 
 std::uint16_t& port_of(sockaddr* address) noexcept {
@@ -67,12 +68,12 @@ constexpr std::uint16_t dns_port = 53;
 
 evdns_request* evdns_base_resolve_ipv4(evdns_base* base, const char* name, int flags,
                                        evdns_callback_type callback, void* ptr) {
-  return resolve(*base, DnsType::a, name, flags, callback, ptr);
+  return resolve(*base, dns::Type::a, name, flags, callback, ptr);
 }
 
 evdns_request* evdns_base_resolve_ipv6(evdns_base* base, const char* name, int flags,
                                        evdns_callback_type callback, void* ptr) {
-  return resolve(*base, DnsType::aaaa, name, flags, callback, ptr);
+  return resolve(*base, dns::Type::aaaa, name, flags, callback, ptr);
 }
 
 evdns_request* evdns_base_resolve_reverse(evdns_base* base, const in_addr* in, int /*flags*/,

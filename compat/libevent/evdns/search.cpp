@@ -15,15 +15,15 @@ SearchList* SearchList::make() noexcept {
 }
 
 SearchList* SearchList::copy() const noexcept {
-  SearchList* const made = make();
-  if (made == nullptr) return nullptr;
-  made->ndots = ndots;
+  SearchList* const search_list = make();
+  if (search_list == nullptr) return nullptr;
+  search_list->ndots = ndots;
   for (int i = size_; i-- != 0;) {
-    if (made->add(at(i))) continue;
-    made->release();
+    if (search_list->add(at(i))) continue;
+    search_list->release();
     return nullptr;
   }
-  return made;
+  return search_list;
 }
 
 void SearchList::release() noexcept {

@@ -16,11 +16,11 @@
 #include "libevent/event/core.h"
 #include "libevent/event/log.h"
 
-using tambour::base::Call;
+using tambour::detail::base::Call;
 using tambour::libevent::lock;
 using tambour::libevent::ServerRequest;
 using tambour::libevent::unlock;
-namespace base = tambour::base;
+namespace base = tambour::detail::base;
 namespace libevent = tambour::libevent;
 
 namespace {
@@ -143,15 +143,15 @@ evdns_server_port* evdns_add_server_port_with_base(event_base* base, evutil_sock
   if (flags != 0) return nullptr;
   void* const memory = event_mm_malloc_(sizeof(evdns_server_port));
   if (memory == nullptr) return nullptr;
-  auto* const made = new (memory) evdns_server_port(socket, callback, user_data);
+  auto* const created = new (memory) evdns_server_port(socket, callback, user_data);
   // Before the events, which another thread may run at once.
-  made->lock = libevent::make_lock(EVTHREAD_LOCKTYPE_RECURSIVE);
-  if (!made->start(base)) {
-    libevent::free_lock(made->lock, EVTHREAD_LOCKTYPE_RECURSIVE);
+  created->lock = libevent::make_lock(EVTHREAD_LOCKTYPE_RECURSIVE);
+  if (!created->start(base)) {
+    libevent::free_lock(created->lock, EVTHREAD_LOCKTYPE_RECURSIVE);
     event_mm_free_(memory);
     return nullptr;
   }
-  return made;
+  return created;
 }
 
 evdns_server_port* evdns_add_server_port(evutil_socket_t socket, int flags,

@@ -18,9 +18,9 @@ namespace tambour::libevent {
 /// A record of a response; its data follow it.
 struct ServerRecord {
   ServerRecord* next;
-  dns::WireName name;
-  DnsType type;
-  DnsClass record_class;
+  dns::detail::WireName name;
+  dns::Type type;
+  dns::Class record_class;
   std::uint32_t ttl;
   bool has_name;  ///< The data are a name in wire form, which may be compressed.
   std::size_t size;
@@ -37,13 +37,13 @@ class ServerRequest : public evdns_server_request {
   ServerRequest& operator=(const ServerRequest&) = delete;
 
   /// Null if the packet is not a query, or if there is no memory.
-  static ServerRequest* parse(evdns_server_port& port, dns::Bytes packet, const sockaddr* from,
-                              socklen_t from_size) noexcept;
+  static ServerRequest* parse(evdns_server_port& port, dns::detail::Bytes packet,
+                              const sockaddr* from, socklen_t from_size) noexcept;
   /// The lock of the port must be held, and is released.
   void free() noexcept;
 
   /// Returns false if there is no memory.
-  bool add(int section, const dns::WireName& name, DnsType type, DnsClass record_class,
+  bool add(int section, const dns::detail::WireName& name, dns::Type type, dns::Class record_class,
            std::uint32_t ttl, bool has_name, std::string_view data) noexcept;
   /// Builds the response. Returns false if there is no memory.
   bool build(unsigned rcode) noexcept;
@@ -62,7 +62,7 @@ class ServerRequest : public evdns_server_request {
 
  private:
   explicit ServerRequest(evdns_server_port& owner) noexcept;
-  bool read_questions(dns::Reader& reader, unsigned count) noexcept;
+  bool read_questions(dns::detail::Reader& reader, unsigned count) noexcept;
   [[nodiscard]] std::string write(unsigned rcode) const;
   void free_memory() noexcept;
   void free_records() noexcept;
@@ -101,8 +101,8 @@ struct evdns_server_port {
   const int fd;
 
  private:
-  static void on_readable(evutil_socket_t fd, short what, void* argument);
-  static void on_writable(evutil_socket_t fd, short what, void* argument);
+  static void on_readable(evutil_socket_t fd, short kind, void* argument);
+  static void on_writable(evutil_socket_t fd, short kind, void* argument);
   static void on_finalize(event_callback* function, void* argument);
   bool receive() noexcept;
   void flush() noexcept;

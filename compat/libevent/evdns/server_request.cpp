@@ -11,7 +11,7 @@
 
 #include <event2/util.h>
 
-#include <tambour/dns_message.h>
+#include <tambour/dns/message.h>
 
 #include "base/system_call.h"
 #include "dns_message/writer.h"
@@ -21,18 +21,15 @@
 #include "libevent/event/core.h"
 #include "libevent/event/log.h"
 
-using tambour::DnsClass;
-using tambour::DnsMessage;
-using tambour::DnsType;
-using tambour::dns::Header;
-using tambour::dns::WireName;
+using tambour::dns::detail::Header;
+using tambour::dns::detail::WireName;
 using tambour::libevent::HeldLock;
 using tambour::libevent::lock;
 using tambour::libevent::NameText;
 using tambour::libevent::ServerRequest;
 using tambour::libevent::unlock;
 using tambour::libevent::wire_of;
-namespace base = tambour::base;
+namespace base = tambour::detail::base;
 namespace dns = tambour::dns;
 
 namespace tambour::libevent {
@@ -40,28 +37,28 @@ namespace tambour::libevent {
 ServerRequest::ServerRequest(evdns_server_port& owner) noexcept
     : evdns_server_request{}, port(owner) {}
 
-ServerRequest* ServerRequest::parse(evdns_server_port& port, dns::Bytes packet,
+ServerRequest* ServerRequest::parse(evdns_server_port& port, dns::detail::Bytes packet,
                                     const sockaddr* from, socklen_t from_size) noexcept {
-  dns::Reader reader(packet);
+  dns::detail::Reader reader(packet);
   const Header header = Header::read(reader);
-  if (reader.failed() || (header.flags & Header::response) != 0) return nullptr;
+  if (reader.has_failed() || (header.flags & Header::response) != 0) return nullptr;
   void* const memory = event_mm_malloc_(sizeof(ServerRequest));
   if (memory == nullptr) return nullptr;
-  auto* const made = new (memory) ServerRequest(port);
-  made->id_ = header.id;
-  made->opcode_ = header.opcode();
-  made->flags = header.flags & (Header::recursion_desired | Header::checking_disabled);
-  made->peer_size_ = std::min<socklen_t>(from_size, sizeof made->peer_);
-  std::memcpy(&made->peer_, from, made->peer_size_);
-  if (!made->read_questions(reader, header.questions)) {
-    made->free_memory();
+  auto* const created = new (memory) ServerRequest(port);
+  created->id_ = header.id;
+  created->opcode_ = header.opcode();
+  created->flags = header.flags & (Header::recursion_desired | Header::checking_disabled);
+  created->peer_size_ = std::min<socklen_t>(from_size, sizeof created->peer_);
+  std::memcpy(&created->peer_, from, created->peer_size_);
+  if (!created->read_questions(reader, header.questions)) {
+    created->free_memory();
     return nullptr;
   }
   ++port.references;
-  return made;
+  return created;
 }
 
-bool ServerRequest::read_questions(dns::Reader& reader, unsigned count) noexcept {
+bool ServerRequest::read_questions(dns::detail::Reader& reader, unsigned count) noexcept {
   constexpr std::size_t question_bytes_min = 5;
   if (count == 0 || count > reader.left() / question_bytes_min) return false;
   questions =
@@ -73,7 +70,7 @@ bool ServerRequest::read_questions(dns::Reader& reader, unsigned count) noexcept
     reader.name(name);
     const std::uint16_t type = reader.u16();
     const std::uint16_t question_class = reader.u16();
-    if (reader.failed() || !text_of(name.view(), text)) return false;
+    if (reader.has_failed() || !text_of(name.view(), text)) return false;
     const std::size_t size = std::strlen(text.data()) + 1;
     auto* const question =
         static_cast<evdns_server_question*>(event_mm_malloc_(sizeof(evdns_server_question) + size));
@@ -106,7 +103,7 @@ void ServerRequest::free() noexcept {
   owner.release();
 }
 
-bool ServerRequest::add(int section, const WireName& name, DnsType type, DnsClass record_class,
+bool ServerRequest::add(int section, const WireName& name, dns::Type type, dns::Class record_class,
                         std::uint32_t ttl, bool has_name, std::string_view data) noexcept {
   void* const memory = event_mm_malloc_(sizeof(ServerRecord) + data.size());
   if (memory == nullptr) return false;
@@ -126,7 +123,7 @@ bool ServerRequest::add(int section, const WireName& name, DnsType type, DnsClas
 
 namespace {
 
-void write_record(dns::Writer& writer, const ServerRecord& record) {
+void write_record(dns::detail::Writer& writer, const ServerRecord& record) {
   writer.compressed_name(record.name.view());
   writer.u16(static_cast<std::uint16_t>(record.type));
   writer.u16(static_cast<std::uint16_t>(record.record_class));
@@ -145,7 +142,7 @@ void write_record(dns::Writer& writer, const ServerRecord& record) {
 
 std::string ServerRequest::write(unsigned rcode) const {
   std::string out;
-  dns::Writer writer(out);
+  dns::detail::Writer writer(out);
   unsigned bits = static_cast<unsigned>(flags) | Header::response | opcode_ << 11U | rcode;
   std::uint16_t counts[4]{};
   bool is_full = false;
@@ -155,7 +152,7 @@ std::string ServerRequest::write(unsigned rcode) const {
     if (is_full) return;
     const std::size_t before = writer.size();
     write_one();
-    is_full = writer.size() > DnsMessage::udp_bytes_plain;
+    is_full = writer.size() > dns::Message::udp_bytes_plain;
     if (!is_full) {
       ++counts[section];
       return;
@@ -174,8 +171,9 @@ std::string ServerRequest::write(unsigned rcode) const {
     });
   }
   for (std::size_t section = 0; section < std::size(sections_); ++section) {
-    for (const ServerRecord* each = sections_[section]; each != nullptr; each = each->next)
-      add(section + 1, [&] { write_record(writer, *each); });
+    for (const ServerRecord* server_record = sections_[section]; server_record != nullptr;
+         server_record = server_record->next)
+      add(section + 1, [&] { write_record(writer, *server_record); });
   }
   writer.set_u16(0, id_);
   writer.set_u16(2, static_cast<std::uint16_t>(bits));
@@ -197,9 +195,9 @@ bool ServerRequest::build(unsigned rcode) noexcept {
 }
 
 bool ServerRequest::send() noexcept {
-  const ssize_t sent =
-      base::uninterrupted(base::Call::send, ::sendto, port.fd, static_cast<const void*>(response_),
-                          response_size_, MSG_DONTWAIT | MSG_NOSIGNAL, peer(), peer_size_);
+  const ssize_t sent = detail::base::uninterrupted(
+      detail::base::Call::send, ::sendto, port.fd, static_cast<const void*>(response_),
+      response_size_, MSG_DONTWAIT | MSG_NOSIGNAL, peer(), peer_size_);
   if (sent >= 0) return true;
   if (errno == EAGAIN) return false;
   evdns_log(EVENT_LOG_WARN, "Error %s (%d) while writing response to port; dropping",
@@ -216,14 +214,14 @@ ServerRequest& of(evdns_server_request* request) noexcept {
 }
 
 /// One record for each address.
-int add_addresses(evdns_server_request* request, const char* name, DnsType type, int count,
+int add_addresses(evdns_server_request* request, const char* name, dns::Type type, int count,
                   const void* addresses, int ttl) noexcept {
-  const int size = type == DnsType::aaaa ? 16 : 4;
+  const int size = type == dns::Type::aaaa ? 16 : 4;
   if (count <= 0 || addresses == nullptr) return -1;
-  const auto* each = static_cast<const char*>(addresses);
-  for (int i = 0; i < count; ++i, each += size) {
+  const auto* text = static_cast<const char*>(addresses);
+  for (int i = 0; i < count; ++i, text += size) {
     if (evdns_server_request_add_reply(request, EVDNS_ANSWER_SECTION, name, static_cast<int>(type),
-                                       EVDNS_CLASS_INET, ttl, size, 0, each) != 0)
+                                       EVDNS_CLASS_INET, ttl, size, 0, text) != 0)
       return -1;
   }
   return 0;
@@ -250,19 +248,19 @@ int evdns_server_request_add_reply(evdns_server_request* req, int section, const
     bytes = {data, static_cast<std::size_t>(datalen)};
   }
   const bool is_added =
-      request.add(section, owner, DnsType(type), DnsClass(dns_class),
+      request.add(section, owner, dns::Type(type), dns::Class(dns_class),
                   static_cast<std::uint32_t>(ttl), is_name != 0 && data != nullptr, bytes);
   return is_added ? 0 : -1;
 }
 
 int evdns_server_request_add_a_reply(evdns_server_request* req, const char* name, int n,
                                      const void* addrs, int ttl) {
-  return add_addresses(req, name, DnsType::a, n, addrs, ttl);
+  return add_addresses(req, name, dns::Type::a, n, addrs, ttl);
 }
 
 int evdns_server_request_add_aaaa_reply(evdns_server_request* req, const char* name, int n,
                                         const void* addrs, int ttl) {
-  return add_addresses(req, name, DnsType::aaaa, n, addrs, ttl);
+  return add_addresses(req, name, dns::Type::aaaa, n, addrs, ttl);
 }
 
 int evdns_server_request_add_ptr_reply(evdns_server_request* req, in_addr* in,

@@ -12,15 +12,15 @@
 
 namespace tambour::libevent {
 
-using base::Call;
+using detail::base::Call;
 
 TcpQuery* TcpQuery::make(evdns_request& request, const sockaddr* address, socklen_t size) noexcept {
   void* const memory = event_mm_malloc_(sizeof(TcpQuery));
   if (memory == nullptr) return nullptr;
-  auto* const made = new (memory) TcpQuery(request);
+  auto* const created = new (memory) TcpQuery(request);
   request.base.retain();
-  if (made->open(address, size)) return made;
-  made->remove();
+  if (created->open(address, size)) return created;
+  created->remove();
   return nullptr;
 }
 
@@ -29,8 +29,8 @@ bool TcpQuery::open(const sockaddr* address, socklen_t size) noexcept {
   query_[0] = static_cast<std::uint8_t>((query_size_ - 2) >> 8U);
   query_[1] = static_cast<std::uint8_t>(query_size_ - 2);
   const int family = address->sa_family;
-  fd_ = base::system_call(Call::socket, ::socket, family,
-                          SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  fd_ = detail::base::system_call(Call::socket, ::socket, family,
+                                  SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd_ < 0) return false;
   const auto& options = base_.options;
   if (options.bind_to_size != 0 && evutil_sockaddr_is_loopback_(address) == 0) {
@@ -38,11 +38,12 @@ bool TcpQuery::open(const sockaddr* address, socklen_t size) noexcept {
     // The port is that of the datagrams.
     if (from.ss_family == AF_INET) reinterpret_cast<sockaddr_in*>(&from)->sin_port = 0;
     if (from.ss_family == AF_INET6) reinterpret_cast<sockaddr_in6*>(&from)->sin6_port = 0;
-    if (base::system_call(Call::bind, ::bind, fd_, reinterpret_cast<const sockaddr*>(&from),
-                          static_cast<socklen_t>(options.bind_to_size)) != 0)
+    if (detail::base::system_call(Call::bind, ::bind, fd_, reinterpret_cast<const sockaddr*>(&from),
+                                  static_cast<socklen_t>(options.bind_to_size)) != 0)
       return false;
   }
-  if (base::system_call(Call::connect, ::connect, fd_, address, size) != 0 && errno != EINPROGRESS)
+  if (detail::base::system_call(Call::connect, ::connect, fd_, address, size) != 0 &&
+      errno != EINPROGRESS)
     return false;
   return watch(EV_WRITE);
 }
@@ -81,12 +82,12 @@ void TcpQuery::destroy() noexcept {
   event_mm_free_(this);
 }
 
-void TcpQuery::on_event(evutil_socket_t /*fd*/, short what, void* argument) {
+void TcpQuery::on_event(evutil_socket_t /*fd*/, short kind, void* argument) {
   auto& query = *static_cast<TcpQuery*>(argument);
   evdns_base& base = query.base_;
   const HeldLock locked(base.lock);
   if (query.request_ == nullptr) return;
-  if ((what & EV_WRITE) != 0) {
+  if ((kind & EV_WRITE) != 0) {
     query.write();
   } else {
     query.read();
@@ -95,9 +96,9 @@ void TcpQuery::on_event(evutil_socket_t /*fd*/, short what, void* argument) {
 }
 
 void TcpQuery::write() noexcept {
-  const ssize_t sent =
-      base::system_call(Call::send, ::send, fd_, static_cast<const void*>(query_.data() + done_),
-                        query_size_ - done_, MSG_NOSIGNAL);
+  const ssize_t sent = detail::base::system_call(Call::send, ::send, fd_,
+                                                 static_cast<const void*>(query_.data() + done_),
+                                                 query_size_ - done_, MSG_NOSIGNAL);
   if (sent < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (sent < 0) return end({});
   done_ += static_cast<std::size_t>(sent);
@@ -105,8 +106,8 @@ void TcpQuery::write() noexcept {
 }
 
 bool TcpQuery::read_into(std::uint8_t* bytes, std::size_t size) noexcept {
-  const ssize_t got = base::system_call(Call::recv, ::recv, fd_, static_cast<void*>(bytes + done_),
-                                        size - done_, 0);
+  const ssize_t got = detail::base::system_call(Call::recv, ::recv, fd_,
+                                                static_cast<void*>(bytes + done_), size - done_, 0);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
   if (got <= 0) {
     end({});
@@ -127,6 +128,6 @@ void TcpQuery::read() noexcept {
   if (read_into(reply_, reply_size_)) end(std::as_bytes(std::span(reply_, reply_size_)));
 }
 
-void TcpQuery::end(dns::Bytes packet) noexcept { request_->take_tcp_reply(packet); }
+void TcpQuery::end(dns::detail::Bytes packet) noexcept { request_->take_tcp_reply(packet); }
 
 }  // namespace tambour::libevent

@@ -30,13 +30,13 @@ class TcpQuery {
 
   bool open(const sockaddr* address, socklen_t size) noexcept;
   bool watch(short events) noexcept;
-  static void on_event(evutil_socket_t fd, short what, void* argument);
+  static void on_event(evutil_socket_t fd, short kind, void* argument);
   static void on_finalize(event* ev, void* argument);
   void write() noexcept;
   void read() noexcept;
   /// Reads into memory; returns false unless it is full.
   bool read_into(std::uint8_t* bytes, std::size_t size) noexcept;
-  void end(dns::Bytes packet) noexcept;
+  void end(dns::detail::Bytes packet) noexcept;
   void destroy() noexcept;
 
   evdns_base& base_;

@@ -53,8 +53,8 @@ class CallbackQueue {
   CallbackQueue& operator=(const CallbackQueue&) = delete;
 
   [[nodiscard]] event_callback* first() const noexcept { return first_; }
-  static event_callback* next(const event_callback& each) noexcept {
-    return each.evcb_active_next.tqe_next;
+  static event_callback* next(const event_callback& entry) noexcept {
+    return entry.evcb_active_next.tqe_next;
   }
   void append(event_callback& added) noexcept {
     added.evcb_active_next.tqe_next = nullptr;
@@ -89,9 +89,9 @@ struct CommonTimeout {
 struct PlaceInTable {
   static void* allocate(std::size_t bytes) noexcept { return event_mm_malloc_(bytes); }
   static void free(void* memory) noexcept { event_mm_free_(memory); }
-  static int position(const event& each) noexcept { return each.ev_timeout_pos.min_heap_idx; }
-  static void set_position(event& each, int position) noexcept {
-    each.ev_timeout_pos.min_heap_idx = position;
+  static int position(const event& entry) noexcept { return entry.ev_timeout_pos.min_heap_idx; }
+  static void set_position(event& entry, int position) noexcept {
+    entry.ev_timeout_pos.min_heap_idx = position;
   }
 };
 
@@ -125,7 +125,7 @@ constexpr unsigned long index_mask = 0x0ff00000;
 constexpr int index_shift = 20;
 constexpr unsigned long mark_mask = 0xf0000000;
 constexpr unsigned long mark = 0x50000000;
-constexpr int most = 256;
+constexpr int count_max = 256;
 
 inline unsigned long bits(const timeval& duration) noexcept {
   return static_cast<unsigned long>(duration.tv_usec);
@@ -179,8 +179,8 @@ struct event_base {
 
   [[nodiscard]] bool has_events() const noexcept { return virtual_count > 0 || event_count > 0; }
   // A decrease does not change a maximum, which may have been cleared.
-  void count(const event_callback& each, int by) noexcept {
-    if ((each.evcb_flags & EVLIST_INTERNAL) != 0) return;
+  void count(const event_callback& entry, int by) noexcept {
+    if ((entry.evcb_flags & EVLIST_INTERNAL) != 0) return;
     event_count += by;
     if (by > 0 && event_count > event_count_max) event_count_max = event_count;
   }
@@ -204,7 +204,7 @@ struct event_base {
   /// Waits and activates what is due. Returns false if the backend failed.
   void poll(bool may_block) noexcept;
   int process_active();
-  int process_queue(Queue& queue, int most, std::int64_t until_us);
+  int process_queue(Queue& queue, int limit, std::int64_t until_us);
   void run(event_callback& callback, event* ev);
   void activate_expired() noexcept;
   void activate_later_queue() noexcept;
@@ -237,8 +237,8 @@ struct event_base {
     return index < common_count ? commons[index] : nullptr;
   }
 
-  std::unique_ptr<tambour::backend::Backend> poller;
-  tambour::base::ReadyQueue ready;  ///< Results other than those of descriptors: wakeups.
+  std::unique_ptr<tambour::detail::backend::Backend> poller;
+  tambour::detail::base::ReadyQueue ready;  ///< Results other than those of descriptors: wakeups.
   const tambour::libevent::Method* method = nullptr;
   tambour::libevent::FdMap fds;
   tambour::libevent::SignalMap signals;

@@ -32,9 +32,9 @@ void on_exit_time(int, short, void* argument) {
   base.exit_asked = true;
 }
 
-int take_max(int& most, int clear) noexcept {
-  const int result = most;
-  if (clear != 0) most = 0;
+int take_max(int& limit, int clear) noexcept {
+  const int result = limit;
+  if (clear != 0) limit = 0;
   return result;
 }
 

@@ -38,8 +38,8 @@ namespace {
 
 bool is_avoided(const event_config* config, const char* name) noexcept {
   if (config == nullptr) return false;
-  for (const Avoided* each = config->avoided; each != nullptr; each = each->next) {
-    if (std::strcmp(each->name, name) == 0) return true;
+  for (const Avoided* avoided = config->avoided; avoided != nullptr; avoided = avoided->next) {
+    if (std::strcmp(avoided->name, name) == 0) return true;
   }
   return false;
 }
@@ -53,9 +53,9 @@ bool is_disabled_by_environment(const char* name) noexcept {
   return evutil_getenv_(variable) != nullptr;
 }
 
-std::unique_ptr<tambour::backend::Backend> open_kind(tambour::BackendKind kind) noexcept {
+std::unique_ptr<tambour::detail::backend::Backend> open_kind(tambour::BackendKind kind) noexcept {
   try {
-    auto opened = tambour::backend::open_backend_without_wake_up({.backend = kind});
+    auto opened = tambour::detail::backend::open_backend_without_wake_up({.backend = kind});
     if (!opened || (*opened)->traits().kind != kind || !(*opened)->share()) return nullptr;
     return std::move(*opened);
   } catch (const std::bad_alloc&) {
@@ -64,13 +64,13 @@ std::unique_ptr<tambour::backend::Backend> open_kind(tambour::BackendKind kind) 
 }
 
 void choose_method(event_base& base, const event_config* config, bool use_environment) noexcept {
-  for (const Method& each : tambour::libevent::methods) {
-    if (is_avoided(config, each.name)) continue;
-    if (config != nullptr && (each.features & config->features) != config->features) continue;
-    if (use_environment && is_disabled_by_environment(each.name)) continue;
-    base.poller = open_kind(each.kind);
+  for (const Method& method : tambour::libevent::methods) {
+    if (is_avoided(config, method.name)) continue;
+    if (config != nullptr && (method.features & config->features) != config->features) continue;
+    if (use_environment && is_disabled_by_environment(method.name)) continue;
+    base.poller = open_kind(method.kind);
     if (base.poller == nullptr) continue;
-    base.method = &each;
+    base.method = &method;
     return;
   }
 }
@@ -161,10 +161,10 @@ event_config* event_config_new() {
 }
 
 void event_config_free(event_config* config) {
-  while (Avoided* const each = config->avoided) {
-    config->avoided = each->next;
-    event_mm_free_(each->name);
-    event_mm_free_(each);
+  while (Avoided* const avoided = config->avoided) {
+    config->avoided = avoided->next;
+    event_mm_free_(avoided->name);
+    event_mm_free_(avoided);
   }
   event_mm_free_(config);
 }

@@ -42,24 +42,25 @@ void event_errx(int code, const char* format, ...) __attribute__((format(printf,
 namespace tambour::libevent {
 
 /// A lock of evthread_set_lock_callbacks(), or null, which is never waited for.
-inline void lock(void* which) noexcept {
-  if (which != nullptr) evthread_lock_fns_.lock(0, which);
+inline void lock(void* selected) noexcept {
+  if (selected != nullptr) evthread_lock_fns_.lock(0, selected);
 }
-inline void unlock(void* which) noexcept {
-  if (which != nullptr) evthread_lock_fns_.unlock(0, which);
+inline void unlock(void* selected) noexcept {
+  if (selected != nullptr) evthread_lock_fns_.unlock(0, selected);
 }
 /// Returns null if there is no memory or no locking.
 inline void* make_lock(unsigned type) noexcept {
   return evthread_lock_fns_.alloc != nullptr ? evthread_lock_fns_.alloc(type) : nullptr;
 }
-inline void free_lock(void* which, unsigned type) noexcept {
-  if (which != nullptr && evthread_lock_fns_.free != nullptr) evthread_lock_fns_.free(which, type);
+inline void free_lock(void* selected, unsigned type) noexcept {
+  if (selected != nullptr && evthread_lock_fns_.free != nullptr)
+    evthread_lock_fns_.free(selected, type);
 }
 
 /// Holds a lock, if it is not null.
 class HeldLock {
  public:
-  explicit HeldLock(void* which) noexcept : which_(which) { lock(which_); }
+  explicit HeldLock(void* selected) noexcept : which_(selected) { lock(which_); }
   HeldLock(const HeldLock&) = delete;
   HeldLock& operator=(const HeldLock&) = delete;
   ~HeldLock() { unlock(which_); }

@@ -32,9 +32,9 @@ Known& known() {
   return instance;
 }
 
-void fail(const char* what, const event* ev, const char* caller) {
+void fail(const char* text, const event* ev, const char* caller) {
   event_errx(EVENT_ERR_ABORT_, "%s called on %s event %p (events: 0x%x, fd: %d, flags: 0x%x)",
-             caller, what, static_cast<const void*>(ev), static_cast<unsigned>(ev->ev_events),
+             caller, text, static_cast<const void*>(ev), static_cast<unsigned>(ev->ev_events),
              ev->ev_fd, static_cast<unsigned>(ev->ev_evcallback.evcb_flags));
 }
 

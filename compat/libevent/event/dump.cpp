@@ -83,10 +83,10 @@ int event_base_foreach_event_nolock_(event_base* base, event_base_foreach_event_
     }
   }
   for (int i = 0; i < base->queue_count; ++i) {
-    for (event_callback* each = base->queues[i].first(); each != nullptr;
-         each = event_base::Queue::next(*each)) {
-      if ((each->evcb_flags & (EVLIST_INIT | in_other_lists)) != EVLIST_INIT) continue;
-      if ((result = call(le::event_of(each))) != 0) return result;
+    for (event_callback* entry = base->queues[i].first(); entry != nullptr;
+         entry = event_base::Queue::next(*entry)) {
+      if ((entry->evcb_flags & (EVLIST_INIT | in_other_lists)) != EVLIST_INIT) continue;
+      if ((result = call(le::event_of(entry))) != 0) return result;
     }
   }
   return 0;
@@ -124,12 +124,14 @@ void event_base_assert_ok_nolock_(event_base* base) {
   });
   int active = 0;
   for (int i = 0; i < base->queue_count; ++i) {
-    for (event_callback* each = base->queues[i].first(); each != nullptr;
-         each = event_base::Queue::next(*each), ++active)
-      require((each->evcb_flags & EVLIST_ACTIVE) != 0 && each->evcb_pri == i);
+    for (event_callback* current_event_callback = base->queues[i].first();
+         current_event_callback != nullptr;
+         current_event_callback = event_base::Queue::next(*current_event_callback), ++active)
+      require((current_event_callback->evcb_flags & EVLIST_ACTIVE) != 0 &&
+              current_event_callback->evcb_pri == i);
   }
-  for (event_callback* each = base->later.first(); each != nullptr;
-       each = event_base::Queue::next(*each), ++active)
-    require((each->evcb_flags & EVLIST_ACTIVE_LATER) != 0);
+  for (event_callback* entry = base->later.first(); entry != nullptr;
+       entry = event_base::Queue::next(*entry), ++active)
+    require((entry->evcb_flags & EVLIST_ACTIVE_LATER) != 0);
   require(active == base->active_count);
 }

@@ -87,13 +87,13 @@ int event_assign(event* ev, event_base* base, evutil_socket_t fd, short events,
   if (argument == &self_argument) argument = ev;
   le::debug::check_is_not_added(ev, "event_assign");
   ev->ev_base = base;
-  event_callback& own = ev->ev_evcallback;
-  own.evcb_cb_union.evcb_callback = callback;
-  own.evcb_arg = argument;
+  event_callback& local = ev->ev_evcallback;
+  local.evcb_cb_union.evcb_callback = callback;
+  local.evcb_arg = argument;
   ev->ev_fd = fd;
   ev->ev_events = events;
   ev->ev_res = 0;
-  own.evcb_flags = EVLIST_INIT;
+  local.evcb_flags = EVLIST_INIT;
   ev->ev_.ev_signal.ev_ncalls = 0;
   ev->ev_.ev_signal.ev_pncalls = nullptr;
   if ((events & EV_SIGNAL) != 0) {
@@ -102,15 +102,15 @@ int event_assign(event* ev, event_base* base, evutil_socket_t fd, short events,
                   "event_assign");
       return -1;
     }
-    own.evcb_closure = le::closure_signal;
+    local.evcb_closure = le::closure_signal;
   } else if ((events & EV_PERSIST) != 0) {
     ev->ev_.ev_io.ev_timeout = {};
-    own.evcb_closure = le::closure_persist;
+    local.evcb_closure = le::closure_persist;
   } else {
-    own.evcb_closure = le::closure_event;
+    local.evcb_closure = le::closure_event;
   }
   le::PlaceInTable::set_position(*ev, 0);
-  if (base != nullptr) own.evcb_pri = static_cast<ev_uint8_t>(base->queue_count / 2);
+  if (base != nullptr) local.evcb_pri = static_cast<ev_uint8_t>(base->queue_count / 2);
   le::debug::note_setup(ev);
   return 0;
 }

@@ -173,7 +173,7 @@ void event_base::run(event_callback& callback, event* ev) {
 }
 
 /// Returns the number of callbacks that count, or -1 if the loop must stop.
-int event_base::process_queue(Queue& queue, int most, std::int64_t until_us) {
+int event_base::process_queue(Queue& queue, int limit, std::int64_t until_us) {
   int count = 0;
   while (event_callback* const callback = queue.first()) {
     event* ev = nullptr;
@@ -199,7 +199,7 @@ int event_base::process_queue(Queue& queue, int most, std::int64_t until_us) {
         evthread_cond_fns_.signal_condition(current_done, 1);
     }
     if (break_asked) return -1;
-    if (count >= most) return count;
+    if (count >= limit) return count;
     if (count != 0 && until_us >= 0) {
       update_cached_time();
       if (now() >= until_us) return count;

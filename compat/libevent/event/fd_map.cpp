@@ -102,8 +102,8 @@ int FdMap::add(event& ev) noexcept {
   }
   FdRecord* const record = found != nullptr ? found : make(fd);
   if (record == nullptr) return -1;
-  constexpr int most = 0xffff;
-  if (record->readers == most || record->writers == most || record->closers == most) {
+  constexpr int limit = 0xffff;
+  if (record->readers == limit || record->writers == limit || record->closers == limit) {
     event_warnx("Too many events reading or writing on fd %d", fd);
     return -1;
   }
@@ -177,11 +177,11 @@ void FdMap::fail(FdRecord& record, int error) noexcept {
 
 void FdMap::activate_ready() noexcept {
   const int edge = base_.method->kind == BackendKind::epoll ? EV_ET : 0;
-  FdRecord* each = std::exchange(ready_, nullptr);
+  FdRecord* fd_record = std::exchange(ready_, nullptr);
   ready_last_ = &ready_;
-  while (each != nullptr) {
-    FdRecord& record = *each;
-    each = record.next_ready;
+  while (fd_record != nullptr) {
+    FdRecord& record = *fd_record;
+    fd_record = record.next_ready;
     record.is_ready = false;
     const std::int32_t came = std::exchange(record.came, 0);
     if (came < 0) {

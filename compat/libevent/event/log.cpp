@@ -41,7 +41,7 @@ const char* name_of(int severity) noexcept {
 
 }  // namespace
 
-void event_enable_debug_logging(ev_uint32_t which) { event_debug_logging_mask_ = which; }
+void event_enable_debug_logging(ev_uint32_t ev_uint32) { event_debug_logging_mask_ = ev_uint32; }
 void event_set_log_callback(event_log_cb cb) { log_callback = cb; }
 void event_set_fatal_callback(event_fatal_cb cb) { fatal_callback = cb; }
 

@@ -13,8 +13,8 @@ namespace {
 pthread_mutexattr_t recursive;
 
 template <class T>
-T* as(void* which) noexcept {
-  return static_cast<T*>(which);
+T* as(void* selected) noexcept {
+  return static_cast<T*>(selected);
 }
 
 void* make_mutex(unsigned type) {
@@ -58,22 +58,22 @@ void free_condition(void* condition) {
 }
 
 int signal_condition(void* condition, int broadcast) {
-  auto* const which = as<pthread_cond_t>(condition);
+  auto* const selected = as<pthread_cond_t>(condition);
   const int failed =
-      broadcast != 0 ? ::pthread_cond_broadcast(which) : ::pthread_cond_signal(which);
+      broadcast != 0 ? ::pthread_cond_broadcast(selected) : ::pthread_cond_signal(selected);
   return failed != 0 ? -1 : 0;
 }
 
 int wait_condition(void* condition, void* mutex, const timeval* timeout) {
-  auto* const which = as<pthread_cond_t>(condition);
+  auto* const selected = as<pthread_cond_t>(condition);
   auto* const held = as<pthread_mutex_t>(mutex);
-  if (timeout == nullptr) return ::pthread_cond_wait(which, held) != 0 ? -1 : 0;
+  if (timeout == nullptr) return ::pthread_cond_wait(selected, held) != 0 ? -1 : 0;
   timeval now;
   timeval until;
   ::gettimeofday(&now, nullptr);
   timeradd(&now, timeout, &until);
   const timespec at{.tv_sec = until.tv_sec, .tv_nsec = until.tv_usec * 1000};
-  const int failed = ::pthread_cond_timedwait(which, held, &at);
+  const int failed = ::pthread_cond_timedwait(selected, held, &at);
   if (failed == ETIMEDOUT) return 1;
   return failed != 0 ? -1 : 0;
 }

@@ -89,7 +89,7 @@ int SignalMap::remove(event& ev) noexcept {
 
 void SignalMap::submit_changes() noexcept {
   if (!std::exchange(must_submit_, false)) return;
-  readable_.fd = slot_->descriptor();
+  readable_.fd = slot_->fd();
   base_.poller->submit(readable_);
   base_.poller->invalidate(readable_.fd);
 }
@@ -112,9 +112,9 @@ void SignalMap::activate_arrived() noexcept {
   for (std::uint64_t come = slot_->take_pending(); come != 0; come &= come - 1) {
     const int number = std::countr_zero(come) + 1;
     // Zero if all were counted with an earlier one.
-    constexpr std::uint32_t most = SHRT_MAX;
+    constexpr std::uint32_t limit = SHRT_MAX;
     const std::uint32_t calls = slot_->take_count(number);
-    if (calls != 0 && receives) activate(number, static_cast<int>(std::min(calls, most)));
+    if (calls != 0 && receives) activate(number, static_cast<int>(std::min(calls, limit)));
   }
 }
 

@@ -51,8 +51,8 @@ class SignalMap {
 
   template <class F>
   int for_each(F&& f) {
-    for (Entry& each : entries_) {
-      if (const int result = f(each.first)) return result;
+    for (Entry& entry : entries_) {
+      if (const int result = f(entry.first)) return result;
     }
     return 0;
   }
@@ -65,7 +65,7 @@ class SignalMap {
   void reopen() noexcept;
 
  private:
-  using Slot = tambour::events::SignalSlot;
+  using Slot = tambour::detail::events::SignalSlot;
   struct Entry {
     event* first = nullptr;
   };

@@ -29,9 +29,9 @@ struct DebugLock {
 constexpr unsigned live = 0xdeb0b10c;
 constexpr unsigned dead = 0x12300fda;
 
-void require(bool holds, const char* what) {
+void require(bool holds, const char* text) {
   if (!holds) [[unlikely]]
-    event_errx(EVENT_ERR_ABORT_, "lock debugging: %s", what);
+    event_errx(EVENT_ERR_ABORT_, "lock debugging: %s", text);
 }
 
 void* debug_alloc(unsigned type) {
@@ -50,8 +50,8 @@ void* debug_alloc(unsigned type) {
   return lock;
 }
 
-void debug_free(void* which, unsigned type) {
-  auto* const lock = static_cast<DebugLock*>(which);
+void debug_free(void* selected, unsigned type) {
+  auto* const lock = static_cast<DebugLock*>(selected);
   require(lock->signature == live, "a lock is freed that is none");
   require(lock->count == 0, "a held lock is freed");
   require(lock->type == type, "a lock is freed as one of another type");
@@ -88,8 +88,8 @@ void check_mode(unsigned mode, const DebugLock& lock) {
   require(asks == is_shared, "a lock is used in a mode that it does not have");
 }
 
-int debug_lock(unsigned mode, void* which) {
-  auto& lock = *static_cast<DebugLock*>(which);
+int debug_lock(unsigned mode, void* selected) {
+  auto& lock = *static_cast<DebugLock*>(selected);
   require(lock.signature == live, "a lock is taken that is none");
   check_mode(mode, lock);
   const int failed = real_locks.lock != nullptr ? real_locks.lock(mode, lock.real) : 0;
@@ -97,15 +97,15 @@ int debug_lock(unsigned mode, void* which) {
   return failed;
 }
 
-int debug_unlock(unsigned mode, void* which) {
-  auto& lock = *static_cast<DebugLock*>(which);
+int debug_unlock(unsigned mode, void* selected) {
+  auto& lock = *static_cast<DebugLock*>(selected);
   check_mode(mode, lock);
   note_unlocked(lock);
   return real_locks.unlock != nullptr ? real_locks.unlock(mode, lock.real) : 0;
 }
 
-int debug_wait(void* condition, void* which, const timeval* timeout) {
-  auto& lock = *static_cast<DebugLock*>(which);
+int debug_wait(void* condition, void* selected, const timeval* timeout) {
+  auto& lock = *static_cast<DebugLock*>(selected);
   note_unlocked(lock);
   const int result = real_conditions.wait_condition(condition, lock.real, timeout);
   note_locked(lock);
@@ -206,24 +206,26 @@ void evthread_enable_lock_debugging() {
 // NOLINTNEXTLINE: the name is libevent's, for programs that were compiled with it.
 extern "C" void evthread_enable_lock_debuging() { evthread_enable_lock_debugging(); }
 
-int evthread_is_debug_lock_held_(void* which) {
-  const auto& lock = *static_cast<DebugLock*>(which);
+int evthread_is_debug_lock_held_(void* selected) {
+  const auto& lock = *static_cast<DebugLock*>(selected);
   if (lock.count == 0) return 0;
   return evthread_id_fn_ == nullptr || lock.holder == evthread_id_fn_() ? 1 : 0;
 }
 
-void* evthread_debug_get_real_lock_(void* which) { return static_cast<DebugLock*>(which)->real; }
+void* evthread_debug_get_real_lock_(void* selected) {
+  return static_cast<DebugLock*>(selected)->real;
+}
 
-void* evthread_setup_global_lock_(void* which, unsigned type, int enable_locks) {
+void* evthread_setup_global_lock_(void* selected, unsigned type, int enable_locks) {
   if (enable_locks != 0 && evthread_lock_debugging_enabled_ == 0)
     return evthread_lock_fns_.alloc(type);
   if (enable_locks != 0) {
-    auto* const lock = static_cast<DebugLock*>(which != nullptr ? which : debug_alloc(type));
+    auto* const lock = static_cast<DebugLock*>(selected != nullptr ? selected : debug_alloc(type));
     if (lock == nullptr) return nullptr;
     if (lock->real == nullptr) lock->real = real_locks.alloc(type | EVTHREAD_LOCKTYPE_RECURSIVE);
     return lock;
   }
   // Debugging begins. A lock that is not recursive cannot become part of a debugged one.
-  if (real_locks.alloc != nullptr && which != nullptr) real_locks.free(which, type);
+  if (real_locks.alloc != nullptr && selected != nullptr) real_locks.free(selected, type);
   return debug_alloc(type);
 }

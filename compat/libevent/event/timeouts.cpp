@@ -44,14 +44,14 @@ void insert_in_order(CommonTimeout& common, event& ev) noexcept {
     after = before;
     link = entry->tqe_prev;
   }
-  auto& own = ev.ev_timeout_pos.ev_next_with_common_timeout;
-  own.tqe_next = after;
-  own.tqe_prev = link;
+  auto& local = ev.ev_timeout_pos.ev_next_with_common_timeout;
+  local.tqe_next = after;
+  local.tqe_prev = link;
   *link = &ev;
   if (after != nullptr) {
-    after->ev_timeout_pos.ev_next_with_common_timeout.tqe_prev = &own.tqe_next;
+    after->ev_timeout_pos.ev_next_with_common_timeout.tqe_prev = &local.tqe_next;
   } else {
-    list.tqh_last = &own.tqe_next;
+    list.tqh_last = &local.tqe_next;
   }
 }
 
@@ -77,13 +77,13 @@ void event_base::remove_timeout(event& ev) noexcept {
     timeouts.remove(ev);
     return;
   }
-  auto& own = ev.ev_timeout_pos.ev_next_with_common_timeout;
-  if (own.tqe_next != nullptr) {
-    own.tqe_next->ev_timeout_pos.ev_next_with_common_timeout.tqe_prev = own.tqe_prev;
+  auto& local = ev.ev_timeout_pos.ev_next_with_common_timeout;
+  if (local.tqe_next != nullptr) {
+    local.tqe_next->ev_timeout_pos.ev_next_with_common_timeout.tqe_prev = local.tqe_prev;
   } else {
-    common->events.tqh_last = own.tqe_prev;
+    common->events.tqh_last = local.tqe_prev;
   }
-  *own.tqe_prev = own.tqe_next;
+  *local.tqe_prev = local.tqe_next;
 }
 
 const timeval* event_base_init_common_timeout(event_base* base, const timeval* duration) {
@@ -101,32 +101,33 @@ const timeval* event_base_init_common_timeout(event_base* base, const timeval* d
         static_cast<suseconds_t>(le::common::bits(known) & le::common::microseconds);
     if (known.tv_sec == wanted.tv_sec && known_us == wanted.tv_usec) return &known;
   }
-  if (base->common_count == le::common::most) {
+  if (base->common_count == le::common::count_max) {
     event_warnx("%s: Too many common timeouts already in use; we only support %d per event_base",
-                "event_base_init_common_timeout", le::common::most);
+                "event_base_init_common_timeout", le::common::count_max);
     return nullptr;
   }
   if (base->commons == nullptr) {
-    base->commons =
-        static_cast<CommonTimeout**>(event_mm_malloc_(le::common::most * sizeof(CommonTimeout*)));
+    base->commons = static_cast<CommonTimeout**>(
+        event_mm_malloc_(le::common::count_max * sizeof(CommonTimeout*)));
   }
-  auto* const made = base->commons == nullptr
-                         ? nullptr
-                         : static_cast<CommonTimeout*>(event_mm_calloc_(1, sizeof(CommonTimeout)));
-  if (made == nullptr) {
+  auto* const created =
+      base->commons == nullptr
+          ? nullptr
+          : static_cast<CommonTimeout*>(event_mm_calloc_(1, sizeof(CommonTimeout)));
+  if (created == nullptr) {
     event_warn("%s: calloc", "event_base_init_common_timeout");
     return nullptr;
   }
-  made->events.tqh_last = &made->events.tqh_first;
-  made->base = base;
+  created->events.tqh_last = &created->events.tqh_first;
+  created->base = base;
   const unsigned long index = static_cast<unsigned long>(base->common_count)
                               << le::common::index_shift;
-  made->duration = {.tv_sec = wanted.tv_sec,
-                    .tv_usec = static_cast<suseconds_t>(static_cast<unsigned long>(wanted.tv_usec) |
-                                                        le::common::mark | index)};
-  event_assign(&made->timer, base, -1, 0, &on_common_timeout, made);
-  made->timer.ev_evcallback.evcb_flags |= EVLIST_INTERNAL;
-  event_priority_set(&made->timer, 0);
-  base->commons[base->common_count++] = made;
-  return &made->duration;
+  created->duration = {.tv_sec = wanted.tv_sec,
+                       .tv_usec = static_cast<suseconds_t>(
+                           static_cast<unsigned long>(wanted.tv_usec) | le::common::mark | index)};
+  event_assign(&created->timer, base, -1, 0, &on_common_timeout, created);
+  created->timer.ev_evcallback.evcb_flags |= EVLIST_INTERNAL;
+  event_priority_set(&created->timer, 0);
+  base->commons[base->common_count++] = created;
+  return &created->duration;
 }

@@ -19,9 +19,9 @@
 #include "libevent/event/core.h"
 #include "libevent/http/server.h"
 
-using tambour::base::Call;
+using tambour::detail::base::Call;
 using tambour::libevent::bind_socket;
-namespace base = tambour::base;
+namespace base = tambour::detail::base;
 namespace flags_of = tambour::libevent::connection_flags;
 
 extern "C" int bufferevent_socket_set_conn_address_(bufferevent* bev, const sockaddr* address,
@@ -55,11 +55,11 @@ int open_socket(const evutil_addrinfo* address, bool reuse) noexcept {
     event_warn("evhttp: socket");
     return -1;
   }
-  const int on = 1;
-  const bool is_set =
-      base::system_call(Call::setsockopt, ::setsockopt, fd, SOL_SOCKET, SO_KEEPALIVE,
-                        static_cast<const void*>(&on), static_cast<socklen_t>(sizeof on)) == 0 &&
-      (!reuse || evutil_make_listen_socket_reuseable(fd) == 0);
+  const int enabled = 1;
+  const bool is_set = base::system_call(Call::setsockopt, ::setsockopt, fd, SOL_SOCKET,
+                                        SO_KEEPALIVE, static_cast<const void*>(&enabled),
+                                        static_cast<socklen_t>(sizeof enabled)) == 0 &&
+                      (!reuse || evutil_make_listen_socket_reuseable(fd) == 0);
   const bool is_bound =
       is_set &&
       (address == nullptr ||
@@ -79,29 +79,30 @@ bool make_connection(evhttp& http, int fd, sockaddr* peer, int size) noexcept {
   bufferevent* const bev = http.make_bufferevent != nullptr
                                ? http.make_bufferevent(http.base, http.make_bufferevent_argument)
                                : nullptr;
-  evhttp_connection* const made =
+  evhttp_connection* const created =
       evhttp_connection_base_bufferevent_new(http.base, nullptr, bev, name.address, name.port);
-  if (made == nullptr) {
+  if (created == nullptr) {
     if (bev != nullptr) bufferevent_free(bev);
     return false;
   }
-  if (bufferevent_setfd(made->bufev, fd) != 0) {
-    evhttp_connection_free(made);
+  if (bufferevent_setfd(created->bufev, fd) != 0) {
+    evhttp_connection_free(created);
     return false;
   }
-  made->fd = fd;
-  made->state = evhttp_connection::State::reading_head;
-  made->head_bytes_max = http.head_bytes_max;
-  made->body_bytes_max = http.body_bytes_max;
-  made->flags |= flags_of::incoming;
-  if ((http.flags & EVHTTP_SERVER_LINGERING_CLOSE) != 0) made->flags |= EVHTTP_CON_LINGERING_CLOSE;
-  made->server = &http;
-  TAILQ_INSERT_TAIL(&http.connections, made, next);
-  if (evutil_timerisset(&http.timeout)) evhttp_connection_set_timeout_tv(made, &http.timeout);
-  if (bufferevent_socket_set_conn_address_(made->bufev, peer, static_cast<std::size_t>(size)) !=
+  created->fd = fd;
+  created->state = evhttp_connection::State::reading_head;
+  created->head_bytes_max = http.head_bytes_max;
+  created->body_bytes_max = http.body_bytes_max;
+  created->flags |= flags_of::incoming;
+  if ((http.flags & EVHTTP_SERVER_LINGERING_CLOSE) != 0)
+    created->flags |= EVHTTP_CON_LINGERING_CLOSE;
+  created->server = &http;
+  TAILQ_INSERT_TAIL(&http.connections, created, next);
+  if (evutil_timerisset(&http.timeout)) evhttp_connection_set_timeout_tv(created, &http.timeout);
+  if (bufferevent_socket_set_conn_address_(created->bufev, peer, static_cast<std::size_t>(size)) !=
           0 ||
-      !tambour::libevent::expect_request(*made))
-    evhttp_connection_free(made);
+      !tambour::libevent::expect_request(*created))
+    evhttp_connection_free(created);
   return true;
 }
 
@@ -215,8 +216,8 @@ void evhttp_del_accept_socket(evhttp* http, evhttp_bound_socket* bound_socket) {
 
 void evhttp_foreach_bound_socket(evhttp* http, evhttp_bound_socket_foreach_fn* function,
                                  void* argument) {
-  evhttp_bound_socket* each = nullptr;
-  TAILQ_FOREACH(each, &http->sockets, next) function(each, argument);
+  evhttp_bound_socket* entry = nullptr;
+  TAILQ_FOREACH(entry, &http->sockets, next) function(entry, argument);
 }
 
 evutil_socket_t evhttp_bound_socket_get_fd(evhttp_bound_socket* bound_socket) {

@@ -14,7 +14,7 @@
 #include "libevent/http/connection.h"
 #include "libevent/http/server.h"
 
-using tambour::http::h1::BodyKind;
+using tambour::http::detail::h1::BodyKind;
 using tambour::libevent::DeferredFree;
 using tambour::libevent::free_unless_owned;
 using tambour::libevent::Kept;
@@ -94,15 +94,15 @@ int evhttp_connection::connect() noexcept {
   return 0;
 }
 
-void evhttp_connection::on_connected(bufferevent* bev, short what, void* argument) {
+void evhttp_connection::on_connected(bufferevent* bev, short kind, void* argument) {
   auto& self = *static_cast<evhttp_connection*>(argument);
   const Kept kept(self);
   if (self.fd == -1) self.fd = bufferevent_getfd(bev);
-  if ((what & BEV_EVENT_CONNECTED) == 0) {
+  if ((kind & BEV_EVENT_CONNECTED) == 0) {
     // After a failed lookup, errno is that of anything else.
     if (bufferevent_socket_get_dns_error(bev) == 0 && errno == ECONNREFUSED)
       return self.retry_or_give_up();
-    return self.handle_event(what);
+    return self.handle_event(kind);
   }
   if (self.fd == -1 || socket_error(self.fd) != 0) return self.retry_or_give_up();
   self.set_connected();
@@ -169,8 +169,8 @@ void evhttp_connection::on_request_written(evhttp_connection* self, void* /*argu
   self->start_reading();
 }
 
-void evhttp_connection::detect_close(bool on) noexcept {
-  if (on) {
+void evhttp_connection::detect_close(bool enabled) noexcept {
+  if (enabled) {
     flags |= flags_of::detects_close;
     bufferevent_enable(bufev, EV_READ);
   } else {

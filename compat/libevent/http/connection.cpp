@@ -133,27 +133,27 @@ evhttp_connection* evhttp_connection_base_bufferevent_new(event_base* base, evdn
     event_warn("evhttp_connection: no memory");
     return nullptr;
   }
-  auto* const made = new (memory) evhttp_connection{};
-  TAILQ_INIT(&made->requests);
-  made->port = port;
-  made->base = base;
-  made->dns = dnsbase;
-  made->address = event_mm_strdup_(address);
-  made->bufev = bev != nullptr ? bev : bufferevent_socket_new(base, -1, 0);
-  if (made->address == nullptr || made->bufev == nullptr) {
+  auto* const created = new (memory) evhttp_connection{};
+  TAILQ_INIT(&created->requests);
+  created->port = port;
+  created->base = base;
+  created->dns = dnsbase;
+  created->address = event_mm_strdup_(address);
+  created->bufev = bev != nullptr ? bev : bufferevent_socket_new(base, -1, 0);
+  if (created->address == nullptr || created->bufev == nullptr) {
     event_warn("evhttp_connection: no memory");
-    if (made->address != nullptr) event_mm_free_(made->address);
+    if (created->address != nullptr) event_mm_free_(created->address);
     // The caller keeps its own.
-    if (made->bufev != nullptr && bev == nullptr) bufferevent_free(made->bufev);
-    made->release();
+    if (created->bufev != nullptr && bev == nullptr) bufferevent_free(created->bufev);
+    created->release();
     return nullptr;
   }
-  if (base != nullptr && bufferevent_get_base(made->bufev) != base)
-    bufferevent_base_set(base, made->bufev);
-  event_deferred_cb_init_(&made->read_more,
-                          static_cast<std::uint8_t>(bufferevent_get_priority(made->bufev)),
-                          &on_read_more, made);
-  return made;
+  if (base != nullptr && bufferevent_get_base(created->bufev) != base)
+    bufferevent_base_set(base, created->bufev);
+  event_deferred_cb_init_(&created->read_more,
+                          static_cast<std::uint8_t>(bufferevent_get_priority(created->bufev)),
+                          &on_read_more, created);
+  return created;
 }
 
 evhttp_connection* evhttp_connection_base_new(event_base* base, evdns_base* dnsbase,

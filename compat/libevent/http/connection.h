@@ -150,7 +150,7 @@ struct evhttp_connection {
 
   static void on_read(bufferevent* bev, void* self);
   static void on_written(bufferevent* bev, void* self);
-  static void on_event(bufferevent* bev, short what, void* self);
+  static void on_event(bufferevent* bev, short kind, void* self);
 
  private:
   void read() noexcept;
@@ -173,14 +173,14 @@ struct evhttp_connection {
   void complete_response(evhttp_request& request) noexcept;
   void fail_incoming(evhttp_request& request, evhttp_request_error error) noexcept;
   void fail_outgoing(evhttp_request& request, evhttp_request_error error) noexcept;
-  void handle_event(short what) noexcept;
+  void handle_event(short kind) noexcept;
   void read_after_error(evhttp_request& request) noexcept;
   void set_connected() noexcept;
-  void detect_close(bool on) noexcept;
+  void detect_close(bool enabled) noexcept;
   void invoke_close_callback() noexcept;
   void close() noexcept;
   static void on_request_written(evhttp_connection* self, void* argument);
-  static void on_connected(bufferevent* bev, short what, void* self);
+  static void on_connected(bufferevent* bev, short kind, void* self);
 };
 
 namespace tambour::libevent {

@@ -28,8 +28,8 @@ bool matches(std::string_view pattern, std::string_view name) noexcept {
     if (at < pattern.size() && pattern[at] == '*') {
       star = at++;
       resumed = i;
-    } else if (at < pattern.size() &&
-               tambour::base::to_lower(pattern[at]) == tambour::base::to_lower(name[i])) {
+    } else if (at < pattern.size() && tambour::detail::base::to_lower(pattern[at]) ==
+                                          tambour::detail::base::to_lower(name[i])) {
       ++at;
       ++i;
     } else if (star != std::string_view::npos) {
@@ -67,8 +67,8 @@ bool is_encoded(std::string_view encoded, std::string_view path) noexcept {
   std::size_t at = 0;
   for (std::size_t i = 0; i < encoded.size(); ++i, ++at) {
     char c = encoded[i];
-    const int high = i + 2 < encoded.size() ? tambour::base::hex_value(encoded[i + 1]) : -1;
-    const int low = high >= 0 ? tambour::base::hex_value(encoded[i + 2]) : -1;
+    const int high = i + 2 < encoded.size() ? tambour::detail::base::hex_value(encoded[i + 1]) : -1;
+    const int low = high >= 0 ? tambour::detail::base::hex_value(encoded[i + 2]) : -1;
     if (c == '%' && high >= 0 && low >= 0) {
       c = static_cast<char>(high << 4 | low);
       i += 2;
@@ -80,9 +80,9 @@ bool is_encoded(std::string_view encoded, std::string_view path) noexcept {
 
 const PathCallback* callback_for(const evhttp& http, const evhttp_request& request) noexcept {
   const std::string_view encoded = evhttp_uri_get_path(request.uri_elems);
-  PathCallback* each = nullptr;
-  TAILQ_FOREACH(each, &http.callbacks, next) {
-    if (is_encoded(encoded, each->path)) return each;
+  PathCallback* callback = nullptr;
+  TAILQ_FOREACH(callback, &http.callbacks, next) {
+    if (is_encoded(encoded, callback->path)) return callback;
   }
   return nullptr;
 }

@@ -9,7 +9,7 @@
 #include "libevent/http/connection.h"
 #include "libevent/http/server.h"
 
-using tambour::http::h1::BodyKind;
+using tambour::http::detail::h1::BodyKind;
 using tambour::libevent::DeferredFree;
 using tambour::libevent::Kept;
 namespace flags_of = tambour::libevent::connection_flags;
@@ -86,16 +86,16 @@ void evhttp_connection::fail_outgoing(evhttp_request& request,
   if (callback != nullptr) callback(nullptr, argument);
 }
 
-void evhttp_connection::on_event(bufferevent* /*bev*/, short what, void* self) {
-  static_cast<evhttp_connection*>(self)->handle_event(what);
+void evhttp_connection::on_event(bufferevent* /*bev*/, short kind, void* self) {
+  static_cast<evhttp_connection*>(self)->handle_event(kind);
 }
 
-void evhttp_connection::handle_event(short what) noexcept {
+void evhttp_connection::handle_event(short kind) noexcept {
   const Kept kept(*this);
   evhttp_request* const request = current();
   if (fd == -1) fd = bufferevent_getfd(bufev);
-  if (state == State::connecting && (what & BEV_EVENT_TIMEOUT) != 0) return retry_or_give_up();
-  const bool is_end = what == (BEV_EVENT_READING | BEV_EVENT_EOF);
+  if (state == State::connecting && (kind & BEV_EVENT_TIMEOUT) != 0) return retry_or_give_up();
+  const bool is_end = kind == (BEV_EVENT_READING | BEV_EVENT_EOF);
   if (is_end && state == State::reading_body && request != nullptr &&
       reader.framing().kind == BodyKind::until_close)
     return complete();
@@ -106,12 +106,12 @@ void evhttp_connection::handle_event(short what) noexcept {
     return;
   }
   if (has(flags_of::detects_close)) return lose_idle();
-  if ((what & BEV_EVENT_TIMEOUT) != 0) return fail(EVREQ_HTTP_TIMEOUT);
-  if (what == BEV_EVENT_CONNECTED) return;
-  if ((what & (BEV_EVENT_EOF | BEV_EVENT_ERROR)) == 0) return fail(EVREQ_HTTP_BUFFER_ERROR);
+  if ((kind & BEV_EVENT_TIMEOUT) != 0) return fail(EVREQ_HTTP_TIMEOUT);
+  if (kind == BEV_EVENT_CONNECTED) return;
+  if ((kind & (BEV_EVENT_EOF | BEV_EVENT_ERROR)) == 0) return fail(EVREQ_HTTP_BUFFER_ERROR);
   if (has(EVHTTP_CON_READ_ON_WRITE_ERROR) && request != nullptr) {
-    if ((what & BEV_EVENT_WRITING) != 0) return read_after_error(*request);
-    if ((what & BEV_EVENT_READING) != 0 && evbuffer_get_length(input()) != 0)
+    if ((kind & BEV_EVENT_WRITING) != 0) return read_after_error(*request);
+    if ((kind & BEV_EVENT_READING) != 0 && evbuffer_get_length(input()) != 0)
       return schedule_reading();
   }
   fail(EVREQ_HTTP_EOF);

@@ -198,8 +198,8 @@ int evhttp_decode_uri_internal(const char* uri, std::size_t length, char* ret,
     } else if (c == '+' && decodes_plus) {
       c = ' ';
     } else if (c == '%' && i + 2 < length && is_hex_digit(uri[i + 1]) && is_hex_digit(uri[i + 2])) {
-      c = static_cast<char>(tambour::base::hex_value(uri[i + 1]) << 4 |
-                            tambour::base::hex_value(uri[i + 2]));
+      c = static_cast<char>(tambour::detail::base::hex_value(uri[i + 1]) << 4 |
+                            tambour::detail::base::hex_value(uri[i + 2]));
       i += 2;
     }
     ret[count++] = c;

@@ -16,8 +16,8 @@ namespace {
 
 bool is_full(const LingeringList& list) noexcept {
   int count = 0;
-  LingeringClose* each = nullptr;
-  TAILQ_FOREACH(each, &list, next)++ count;
+  LingeringClose* lingering_close = nullptr;
+  TAILQ_FOREACH(lingering_close, &list, next)++ count;
   return count >= LingeringClose::count_max;
 }
 
@@ -30,13 +30,13 @@ void LingeringClose::start(event_base* base, LingeringList& list, int fd) noexce
     ::close(fd);
     return;
   }
-  auto* const made = new (memory) LingeringClose{};
-  made->list = &list;
-  made->fd = fd;
-  event_base_gettimeofday_cached(base, &made->begin);
-  event_assign(&made->readable, base, fd, EV_READ | EV_PERSIST, &on_readable, made);
-  TAILQ_INSERT_TAIL(&list, made, next);
-  if (event_add(&made->readable, &idle_max) != 0) made->close();
+  auto* const created = new (memory) LingeringClose{};
+  created->list = &list;
+  created->fd = fd;
+  event_base_gettimeofday_cached(base, &created->begin);
+  event_assign(&created->readable, base, fd, EV_READ | EV_PERSIST, &on_readable, created);
+  TAILQ_INSERT_TAIL(&list, created, next);
+  if (event_add(&created->readable, &idle_max) != 0) created->close();
 }
 
 void LingeringClose::stop_all(LingeringList& list) noexcept {
@@ -51,18 +51,18 @@ void LingeringClose::close() noexcept {
   event_mm_free_(this);
 }
 
-void LingeringClose::discard(short what) noexcept {
+void LingeringClose::discard(short kind) noexcept {
   char discarded[16384];
   timeval now{};
   event_base_gettimeofday_cached(event_get_base(&readable), &now);
-  if ((what & EV_TIMEOUT) != 0 || now.tv_sec - begin.tv_sec > seconds_max) return close();
-  const ssize_t n = base::system_call(base::Call::recv, ::recv, fd, static_cast<void*>(discarded),
-                                      sizeof discarded, 0);
+  if ((kind & EV_TIMEOUT) != 0 || now.tv_sec - begin.tv_sec > seconds_max) return close();
+  const ssize_t n = detail::base::system_call(detail::base::Call::recv, ::recv, fd,
+                                              static_cast<void*>(discarded), sizeof discarded, 0);
   if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) close();
 }
 
-void LingeringClose::on_readable(evutil_socket_t /*fd*/, short what, void* self) {
-  static_cast<LingeringClose*>(self)->discard(what);
+void LingeringClose::on_readable(evutil_socket_t /*fd*/, short kind, void* self) {
+  static_cast<LingeringClose*>(self)->discard(kind);
 }
 
 }  // namespace tambour::libevent

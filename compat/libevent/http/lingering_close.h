@@ -33,9 +33,9 @@ struct LingeringClose {
   static void stop_all(LingeringList& list) noexcept;
 
  private:
-  void discard(short what) noexcept;
+  void discard(short kind) noexcept;
   void close() noexcept;
-  static void on_readable(evutil_socket_t fd, short what, void* self);
+  static void on_readable(evutil_socket_t fd, short kind, void* self);
 };
 
 }  // namespace tambour::libevent

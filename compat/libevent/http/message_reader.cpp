@@ -17,7 +17,7 @@
 #include "libevent/http/connection.h"
 #include "libevent/http/http_text.h"
 
-using tambour::http::h1::HeadKind;
+using tambour::http::detail::h1::HeadKind;
 
 namespace tambour::libevent {
 namespace {
@@ -52,9 +52,9 @@ char minor_version(std::string_view text, HeadKind kind) noexcept {
 }
 
 ReadResult result_of(const Error& error) noexcept {
-  const bool is_limit = error == HttpError::start_line_too_long ||
-                        error == HttpError::fields_too_large ||
-                        error == HttpError::too_many_fields || error == HttpError::body_too_large;
+  const bool is_limit =
+      error == http::ErrorCode::start_line_too_long || error == http::ErrorCode::fields_too_large ||
+      error == http::ErrorCode::too_many_fields || error == http::ErrorCode::body_too_large;
   return is_limit ? ReadResult::too_long : ReadResult::invalid;
 }
 
@@ -70,23 +70,23 @@ void MessageReader::restart(evhttp_request_kind kind, std::size_t head_bytes_max
   limits_.fields_max = limits_.trailers_max = fields_max;
   limits_.body_bytes_max = body_bytes_max;
   // A server must read a request as strictly as any front end; a client meets odd servers.
-  const auto mode =
-      is_request_ ? http::h1::ParsingMode::strict : http::h1::ParsingMode::lenient_response;
+  const auto mode = is_request_ ? http::detail::h1::ParsingMode::strict
+                                : http::detail::h1::ParsingMode::lenient_response;
   lines_.set_mode(mode);
   chunks_.set_mode(mode);
   lines_.restart(is_request_ ? HeadKind::request : HeadKind::response);
   chunks_.restart();
   framing_ = {};
   trimmed_ = 0;
-  fields().clear();
+  headers().clear();
 }
 
-http::Fields& MessageReader::fields() noexcept {
+http::Fields& MessageReader::headers() noexcept {
   return is_request_ ? request_.fields : response_.fields;
 }
 
 MessageReader::Lines MessageReader::parse_lines(std::string_view text) {
-  const auto size = lines_.parse(text, fields());
+  const auto size = lines_.parse(text, headers());
   if (!size) return {result_of(size.error()), {}};
   if (!*size) return {};
   return {ReadResult::complete, text.substr(0, **size)};
@@ -122,8 +122,8 @@ bool MessageReader::trim_request_line(evbuffer* input) {
 }
 
 bool MessageReader::check_framing(const http::Method& method) noexcept {
-  const auto framing = is_request_ ? http::h1::framing_of(request_)
-                                   : http::h1::framing_of(response_, method, lines_.mode());
+  const auto framing = is_request_ ? http::detail::h1::framing_of(request_)
+                                   : http::detail::h1::framing_of(response_, method, lines_.mode());
   if (framing) framing_ = *framing;
   return framing.has_value();
 }
@@ -147,7 +147,7 @@ bool MessageReader::store_start_line(std::string_view text, evhttp_request& mess
 }
 
 bool MessageReader::store_fields(evhttp_request& message) noexcept {
-  return std::ranges::all_of(fields(), [&message](const http::Field& field) {
+  return std::ranges::all_of(headers(), [&message](const http::Field& field) {
     return append_field(*message.input_headers, field.name, field.value);
   });
 }
@@ -172,12 +172,12 @@ ReadResult MessageReader::read_head(evbuffer* input, evhttp_request& message,
     Lines lines = read_lines(input);
     if (lines.result == ReadResult::invalid && is_request_ && trim_request_line(input)) {
       lines_.restart(HeadKind::request);
-      fields().clear();
+      headers().clear();
       lines = read_lines(input);
     }
     if (lines.result != ReadResult::complete) return lines.result;
     const ReadResult stored = store(lines.text, message, method);
-    fields().clear();
+    headers().clear();
     if (stored == ReadResult::complete) evbuffer_drain(input, lines.text.size());
     return stored;
   } catch (const std::exception&) {
@@ -208,7 +208,7 @@ ReadResult MessageReader::read_chunk(evbuffer* input, evbuffer* body) noexcept {
 ReadResult MessageReader::read_trailers(evbuffer* input, evhttp_request& message) noexcept {
   try {
     const Lines lines = read_lines(input);
-    if (lines.result != ReadResult::incomplete) fields().clear();
+    if (lines.result != ReadResult::incomplete) headers().clear();
     if (lines.result != ReadResult::complete) return lines.result;
     message.headers_size += lines_.line_bytes();
     evbuffer_drain(input, lines.text.size());

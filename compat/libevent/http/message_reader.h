@@ -12,7 +12,7 @@
 #include <event2/http.h>
 #include <event2/http_struct.h>
 
-#include <tambour/http_message.h>
+#include <tambour/http/message.h>
 
 #include "http_message/h1/chunk_parser.h"
 #include "http_message/h1/framing.h"
@@ -49,7 +49,7 @@ class MessageReader {
                                      const http::Method& method) noexcept;
 
   /// Where the body of the message ends, after its head.
-  [[nodiscard]] const http::h1::BodyFraming& framing() const noexcept { return framing_; }
+  [[nodiscard]] const http::detail::h1::BodyFraming& framing() const noexcept { return framing_; }
 
   /// Moves bytes of a chunked body from `input` to `body`, up to the end of a chunk.
   [[nodiscard]] ReadResult read_chunk(evbuffer* input, evbuffer* body) noexcept;
@@ -72,7 +72,7 @@ class MessageReader {
     std::string_view text{};  ///< A view into the input.
   };
 
-  [[nodiscard]] http::Fields& fields() noexcept;
+  [[nodiscard]] http::Fields& headers() noexcept;
   [[nodiscard]] Lines read_lines(evbuffer* input);
   [[nodiscard]] Lines parse_lines(std::string_view text);
   [[nodiscard]] bool trim_request_line(evbuffer* input);
@@ -84,11 +84,11 @@ class MessageReader {
 
   http::MessageLimits limits_;
   std::size_t head_bytes_max_ = head_bytes_default;
-  http::h1::HeadParser lines_{http::h1::HeadKind::request, limits_};
-  http::h1::ChunkParser chunks_{limits_};
+  http::detail::h1::HeadParser lines_{http::detail::h1::HeadKind::request, limits_};
+  http::detail::h1::ChunkParser chunks_{limits_};
   http::RequestHead request_;
   http::ResponseHead response_;
-  http::h1::BodyFraming framing_;
+  http::detail::h1::BodyFraming framing_;
   std::size_t trimmed_ = 0;  ///< Spaces at the end of the request line.
   bool is_request_ = true;
 };

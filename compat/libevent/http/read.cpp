@@ -13,7 +13,7 @@
 #include "libevent/http/http_text.h"
 #include "libevent/http/server.h"
 
-using tambour::http::h1::BodyKind;
+using tambour::http::detail::h1::BodyKind;
 using tambour::libevent::DeferredFree;
 using tambour::libevent::Expect;
 using tambour::libevent::Kept;

@@ -104,18 +104,18 @@ evhttp_request* evhttp_request_new(void (*cb)(evhttp_request*, void*), void* arg
     event_warn("evhttp_request_new: no memory");
     return nullptr;
   }
-  auto* const made = new (memory) Request{};
-  TAILQ_INIT(&made->input_fields);
-  TAILQ_INIT(&made->output_fields);
-  made->input_headers = &made->input_fields;
-  made->output_headers = &made->output_fields;
-  made->kind = EVHTTP_RESPONSE;
-  made->cb = cb;
-  made->cb_arg = arg;
-  made->input_buffer = evbuffer_new();
-  made->output_buffer = evbuffer_new();
-  if (made->input_buffer != nullptr && made->output_buffer != nullptr) return made;
-  evhttp_request_free(made);
+  auto* const created = new (memory) Request{};
+  TAILQ_INIT(&created->input_fields);
+  TAILQ_INIT(&created->output_fields);
+  created->input_headers = &created->input_fields;
+  created->output_headers = &created->output_fields;
+  created->kind = EVHTTP_RESPONSE;
+  created->cb = cb;
+  created->cb_arg = arg;
+  created->input_buffer = evbuffer_new();
+  created->output_buffer = evbuffer_new();
+  if (created->input_buffer != nullptr && created->output_buffer != nullptr) return created;
+  evhttp_request_free(created);
   return nullptr;
 }
 

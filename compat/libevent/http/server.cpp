@@ -16,9 +16,9 @@ using tambour::libevent::ServerAlias;
 namespace {
 
 PathCallback* find_callback(const evhttp& http, const char* path) noexcept {
-  PathCallback* each = nullptr;
-  TAILQ_FOREACH(each, &http.callbacks, next) {
-    if (std::strcmp(each->path, path) == 0) return each;
+  PathCallback* callback = nullptr;
+  TAILQ_FOREACH(callback, &http.callbacks, next) {
+    if (std::strcmp(callback->path, path) == 0) return callback;
   }
   return nullptr;
 }
@@ -43,26 +43,26 @@ evhttp* evhttp_new(event_base* base) {
     event_warn("evhttp_new: no memory");
     return nullptr;
   }
-  auto* const made = new (memory) evhttp{};
-  TAILQ_INIT(&made->sockets);
-  TAILQ_INIT(&made->callbacks);
-  TAILQ_INIT(&made->connections);
-  TAILQ_INIT(&made->virtual_hosts);
-  TAILQ_INIT(&made->aliases);
-  TAILQ_INIT(&made->lingering);
-  made->head_bytes_max = SIZE_MAX;
-  made->body_bytes_max = UINT64_MAX;
-  made->default_content_type = "text/html; charset=ISO-8859-1";
-  made->allowed_methods =
+  auto* const created = new (memory) evhttp{};
+  TAILQ_INIT(&created->sockets);
+  TAILQ_INIT(&created->callbacks);
+  TAILQ_INIT(&created->connections);
+  TAILQ_INIT(&created->virtual_hosts);
+  TAILQ_INIT(&created->aliases);
+  TAILQ_INIT(&created->lingering);
+  created->head_bytes_max = SIZE_MAX;
+  created->body_bytes_max = UINT64_MAX;
+  created->default_content_type = "text/html; charset=ISO-8859-1";
+  created->allowed_methods =
       EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_HEAD | EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE;
-  made->base = base;
-  return made;
+  created->base = base;
+  return created;
 }
 
 extern "C" evhttp* evhttp_start(const char* address, unsigned short port) {
-  evhttp* const made = evhttp_new(nullptr);
-  if (made == nullptr || evhttp_bind_socket(made, address, port) == 0) return made;
-  evhttp_free(made);
+  evhttp* const created = evhttp_new(nullptr);
+  if (created == nullptr || evhttp_bind_socket(created, address, port) == 0) return created;
+  evhttp_free(created);
   return nullptr;
 }
 
@@ -99,22 +99,22 @@ int evhttp_remove_virtual_host(evhttp* http, evhttp* vhost) {
 }
 
 int evhttp_add_server_alias(evhttp* http, const char* alias) {
-  auto* const made = static_cast<ServerAlias*>(event_mm_calloc_(1, sizeof(ServerAlias)));
-  if (made == nullptr) return -1;
-  made->name = event_mm_strdup_(alias);
-  if (made->name == nullptr) {
-    event_mm_free_(made);
+  auto* const server_alias = static_cast<ServerAlias*>(event_mm_calloc_(1, sizeof(ServerAlias)));
+  if (server_alias == nullptr) return -1;
+  server_alias->name = event_mm_strdup_(alias);
+  if (server_alias->name == nullptr) {
+    event_mm_free_(server_alias);
     return -1;
   }
-  TAILQ_INSERT_TAIL(&http->aliases, made, next);
+  TAILQ_INSERT_TAIL(&http->aliases, server_alias, next);
   return 0;
 }
 
 int evhttp_remove_server_alias(evhttp* http, const char* alias) {
-  ServerAlias* each = nullptr;
-  TAILQ_FOREACH(each, &http->aliases, next) {
-    if (evutil_ascii_strcasecmp(each->name, alias) != 0) continue;
-    remove(*http, each);
+  ServerAlias* server_alias = nullptr;
+  TAILQ_FOREACH(server_alias, &http->aliases, next) {
+    if (evutil_ascii_strcasecmp(server_alias->name, alias) != 0) continue;
+    remove(*http, server_alias);
     return 0;
   }
   return -1;
@@ -123,20 +123,20 @@ int evhttp_remove_server_alias(evhttp* http, const char* alias) {
 int evhttp_set_cb(evhttp* http, const char* path, void (*cb)(evhttp_request*, void*),
                   void* cb_arg) {
   if (find_callback(*http, path) != nullptr) return -1;
-  auto* const made = static_cast<PathCallback*>(event_mm_calloc_(1, sizeof(PathCallback)));
-  if (made == nullptr) {
+  auto* const callback = static_cast<PathCallback*>(event_mm_calloc_(1, sizeof(PathCallback)));
+  if (callback == nullptr) {
     event_warn("evhttp_set_cb: no memory");
     return -2;
   }
-  made->path = event_mm_strdup_(path);
-  if (made->path == nullptr) {
+  callback->path = event_mm_strdup_(path);
+  if (callback->path == nullptr) {
     event_warn("evhttp_set_cb: no memory");
-    event_mm_free_(made);
+    event_mm_free_(callback);
     return -3;
   }
-  made->function = cb;
-  made->argument = cb_arg;
-  TAILQ_INSERT_TAIL(&http->callbacks, made, next);
+  callback->function = cb;
+  callback->argument = cb_arg;
+  TAILQ_INSERT_TAIL(&http->callbacks, callback, next);
   return 0;
 }
 
@@ -149,9 +149,10 @@ int evhttp_del_cb(evhttp* http, const char* path) {
 
 void evhttp::remove_callbacks(const void* argument) noexcept {
   PathCallback* following = nullptr;
-  for (PathCallback* each = TAILQ_FIRST(&callbacks); each != nullptr; each = following) {
-    following = TAILQ_NEXT(each, next);
-    if (each->argument == argument) remove(*this, each);
+  for (PathCallback* callback = TAILQ_FIRST(&callbacks); callback != nullptr;
+       callback = following) {
+    following = TAILQ_NEXT(callback, next);
+    if (callback->argument == argument) remove(*this, callback);
   }
 }
 

@@ -38,13 +38,13 @@ int write_below(BIO* bio, const char* bytes, int size) noexcept {
   if (below == nullptr || bytes == nullptr || size <= 0) return -1;
   evbuffer* const output = bufferevent_get_output(below);
   auto length = static_cast<std::size_t>(size);
-  if (const std::size_t most = below->wm_write.high; most != 0) {
+  if (const std::size_t limit = below->wm_write.high; limit != 0) {
     const std::size_t there = evbuffer_get_length(output);
-    if (there >= most) {
+    if (there >= limit) {
       BIO_set_retry_write(bio);
       return -1;
     }
-    length = std::min(length, most - there);
+    length = std::min(length, limit - there);
   }
   return evbuffer_add(output, bytes, length) == 0 ? static_cast<int>(length) : -1;
 }

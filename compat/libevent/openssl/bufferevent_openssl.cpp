@@ -175,11 +175,11 @@ void Openssl::put_error(unsigned long error) noexcept {
 }
 
 void Openssl::close(int when, int code, int result) noexcept {
-  int what = BEV_EVENT_ERROR;
+  int kind = BEV_EVENT_ERROR;
   bool dirty = false;
   if (code == SSL_ERROR_ZERO_RETURN) {
     dirty = (SSL_get_shutdown(ssl_) & SSL_RECEIVED_SHUTDOWN) == 0;
-    if (!dirty) what = BEV_EVENT_EOF;
+    if (!dirty) kind = BEV_EVENT_EOF;
   } else {
     // OpenSSL 3 reports an end without close_notify as an error of the protocol.
     dirty = (code == SSL_ERROR_SYSCALL && result <= 0 && ERR_peek_error() == 0) ||
@@ -188,12 +188,12 @@ void Openssl::close(int when, int code, int result) noexcept {
     put_error(static_cast<unsigned long>(code));
   }
   while (const unsigned long error = ERR_get_error()) put_error(error);
-  if (dirty && allow_dirty_shutdown) what = BEV_EVENT_EOF;
+  if (dirty && allow_dirty_shutdown) kind = BEV_EVENT_EOF;
   read_blocked_on_write_ = false;
   write_blocked_on_read_ = false;
   stop_reading();
   stop_writing();
-  bufferevent_run_eventcb_(this, static_cast<short>(when | what), 0);
+  bufferevent_run_eventcb_(this, static_cast<short>(when | kind), 0);
 }
 
 void Openssl::count_bytes() noexcept {
@@ -246,7 +246,7 @@ Progress Openssl::read_once(int size) noexcept {
     evbuffer_commit_space(input, &space, 1);
     count_bytes();
     if (below_ != nullptr) restart_read_timeout();
-    return unblock_read() < 0 ? Progress::failed : Progress::made;
+    return unblock_read() < 0 ? Progress::failed : Progress::progressed;
   }
   const int code = SSL_get_error(ssl_, n);
   if (code == SSL_ERROR_WANT_READ) {
@@ -279,7 +279,7 @@ Progress Openssl::write_once() noexcept {
     if (below_ != nullptr) restart_write_timeout();
     const bool failed = unblock_write() < 0;
     bufferevent_trigger(this, EV_WRITE, BEV_TRIG_DEFER_CALLBACKS);
-    return failed ? Progress::failed : Progress::made;
+    return failed ? Progress::failed : Progress::progressed;
   }
   const int code = SSL_get_error(ssl_, n);
   repeated_write_ = 0;
@@ -309,29 +309,29 @@ int Openssl::bytes_to_read() noexcept {
 
 void Openssl::read() noexcept {
   while (write_blocked_on_read_)
-    if (write_once() != Progress::made) break;
+    if (write_once() != Progress::progressed) break;
   if (write_blocked_on_read_) return;
-  bool made = false;
+  bool count = false;
   int size = bytes_to_read();
-  while (size > 0 && read_once(size) == Progress::made) {
-    made = true;
+  while (size > 0 && read_once(size) == Progress::progressed) {
+    count = true;
     if (read_suspended != 0) break;
     // Below a socket, the rest of a record causes no further event, and is read even if the
     // high-water mark is exceeded. From a bufferevent below, all is read.
     size = SSL_pending(ssl_);
     if (size == 0 && below_ != nullptr) size = bytes_to_read();
   }
-  if (made) bufferevent_trigger(this, EV_READ, 0);
+  if (count) bufferevent_trigger(this, EV_READ, 0);
   if (below_ == nullptr && (read_suspended != 0 || (enabled & EV_READ) == 0)) event_del(&ev_read);
 }
 
 void Openssl::write() noexcept {
-  bool made = false;
+  bool count = false;
   while (read_blocked_on_write_) {
-    if (read_once(record_max) != Progress::made) break;
-    made = true;
+    if (read_once(record_max) != Progress::progressed) break;
+    count = true;
   }
-  if (made) bufferevent_trigger(this, EV_READ, 0);
+  if (count) bufferevent_trigger(this, EV_READ, 0);
   if (read_blocked_on_write_) return;
   const auto full_below = [this] {
     return below_ != nullptr && below_->wm_write.high != 0 &&
@@ -339,7 +339,7 @@ void Openssl::write() noexcept {
   };
   while ((enabled & EV_WRITE) != 0 && write_suspended == 0 && evbuffer_get_length(output) != 0 &&
          !full_below())
-    if (write_once() != Progress::made) break;
+    if (write_once() != Progress::progressed) break;
   const bool idle =
       evbuffer_get_length(output) == 0 || write_suspended != 0 || (enabled & EV_WRITE) == 0;
   if (below_ == nullptr && idle) event_del(&ev_write);
@@ -452,17 +452,17 @@ void Openssl::on_write_below(bufferevent* /*below*/, void* argument) {
   self.is_open() ? self.write() : self.handshake();
 }
 
-void Openssl::on_event_below(bufferevent* /*below*/, short what, void* argument) {
+void Openssl::on_event_below(bufferevent* /*below*/, short kind, void* argument) {
   Openssl& self = openssl(argument);
   const BevLocked locked(self);
   if (self.references == 0) return;
   const Referenced referenced(self);
-  if ((what & BEV_EVENT_EOF) != 0) {
+  if ((kind & BEV_EVENT_EOF) != 0) {
     const bool clean = self.allow_dirty_shutdown;
     bufferevent_run_eventcb_(&self, clean ? BEV_EVENT_EOF : BEV_EVENT_ERROR, 0);
-  } else if ((what & (BEV_EVENT_TIMEOUT | BEV_EVENT_ERROR)) != 0) {
-    bufferevent_run_eventcb_(&self, what, 0);
-  } else if ((what & BEV_EVENT_CONNECTED) != 0 && !self.is_open()) {
+  } else if ((kind & (BEV_EVENT_TIMEOUT | BEV_EVENT_ERROR)) != 0) {
+    bufferevent_run_eventcb_(&self, kind, 0);
+  } else if ((kind & BEV_EVENT_CONNECTED) != 0 && !self.is_open()) {
     // The bufferevent below reports nothing else before a client has sent its first message.
     self.handshake();
   }

@@ -20,7 +20,7 @@ extern "C" const bufferevent_ops bufferevent_ops_openssl;
 namespace tambour::libevent {
 
 /// The result of reading or writing once.
-enum class Progress : std::uint8_t { made, blocked, failed };
+enum class Progress : std::uint8_t { progressed, blocked, failed };
 
 class Openssl final : public BufferEvent {
  public:
@@ -82,7 +82,7 @@ class Openssl final : public BufferEvent {
   static void on_writable(evutil_socket_t fd, short events, void* argument);
   static void on_read_below(bufferevent* below, void* argument);
   static void on_write_below(bufferevent* below, void* argument);
-  static void on_event_below(bufferevent* below, short what, void* argument);
+  static void on_event_below(bufferevent* below, short kind, void* argument);
 
   static constexpr std::size_t errors_max = 3;
 

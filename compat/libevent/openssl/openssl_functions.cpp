@@ -21,19 +21,19 @@ bufferevent* make(event_base* base, bufferevent* below, int fd, SSL* ssl,
                   bufferevent_ssl_state state, int options) noexcept {
   void* const memory = event_mm_calloc_(1, sizeof(Openssl));
   if (memory == nullptr) return nullptr;
-  auto* const made = new (memory) Openssl(ssl);
-  if (bufferevent_init_common_(made, base, options & ~BEV_OPT_THREADSAFE) != 0) {
+  auto* const created = new (memory) Openssl(ssl);
+  if (bufferevent_init_common_(created, base, options & ~BEV_OPT_THREADSAFE) != 0) {
     event_mm_free_(memory);
     return nullptr;
   }
-  if (made->open(below, fd, state, options)) return made;
-  made->abandon();
+  if (created->open(below, fd, state, options)) return created;
+  created->abandon();
   return nullptr;
 }
 
-bufferevent* made_or_free(bufferevent* made, SSL* ssl, int options) noexcept {
-  if (made == nullptr && (options & BEV_OPT_CLOSE_ON_FREE) != 0) SSL_free(ssl);
-  return made;
+bufferevent* made_or_free(bufferevent* created, SSL* ssl, int options) noexcept {
+  if (created == nullptr && (options & BEV_OPT_CLOSE_ON_FREE) != 0) SSL_free(ssl);
+  return created;
 }
 
 Openssl* as_openssl(bufferevent* bev) noexcept {
@@ -44,9 +44,9 @@ Openssl* as_openssl(bufferevent* bev) noexcept {
 
 bufferevent* bufferevent_openssl_filter_new(event_base* base, bufferevent* underlying, SSL* ssl,
                                             bufferevent_ssl_state state, int options) {
-  bufferevent* made = nullptr;
-  if (underlying != nullptr) made = make(base, underlying, -1, ssl, state, options);
-  return made_or_free(made, ssl, options);
+  bufferevent* created = nullptr;
+  if (underlying != nullptr) created = make(base, underlying, -1, ssl, state, options);
+  return made_or_free(created, ssl, options);
 }
 
 bufferevent* bufferevent_openssl_socket_new(event_base* base, evutil_socket_t fd, SSL* ssl,

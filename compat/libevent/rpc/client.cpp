@@ -117,10 +117,10 @@ bool start(evrpc_request_wrapper& request, EVRPC_HOOK_RESULT result) noexcept {
   evhttp_request* const sent = request.http_request;
   // The connection owns it from now on.
   request.http_request = nullptr;
-  const int made = evhttp_make_request(request.connection, sent, EVHTTP_REQ_POST, target);
+  const int count = evhttp_make_request(request.connection, sent, EVHTTP_REQ_POST, target);
   event_mm_free_(target);
-  if (made != 0) refuse(request);
-  return made == 0;
+  if (count != 0) refuse(request);
+  return count == 0;
 }
 
 void on_request_resumed(void* context, EVRPC_HOOK_RESULT result) noexcept {
@@ -185,15 +185,15 @@ void tambour::libevent::leave_pool(evhttp_connection& connection) noexcept {
 evrpc_pool* evrpc_pool_new(event_base* base) {
   void* const memory = event_mm_calloc_(1, sizeof(evrpc_pool));
   if (memory == nullptr) return nullptr;
-  auto* const made = new (memory) evrpc_pool{};
-  made->init();
-  TAILQ_INIT(&made->connections);
-  TAILQ_INIT(&made->waiting);
-  TAILQ_INIT(&made->sent);
-  made->base = base;
-  made->timeout = -1;
-  made->references = 1;
-  return made;
+  auto* const created = new (memory) evrpc_pool{};
+  created->init();
+  TAILQ_INIT(&created->connections);
+  TAILQ_INIT(&created->waiting);
+  TAILQ_INIT(&created->sent);
+  created->base = base;
+  created->timeout = -1;
+  created->references = 1;
+  return created;
 }
 
 void evrpc_pool_free(evrpc_pool* pool) {
@@ -250,21 +250,21 @@ evrpc_request_wrapper* evrpc_make_request_ctx(evrpc_pool* pool, void* request, v
                                               void* cbarg) {
   void* const memory = event_mm_calloc_(1, sizeof(evrpc_request_wrapper));
   if (memory == nullptr) return nullptr;
-  auto* const made = new (memory) evrpc_request_wrapper{};
-  made->name = event_mm_strdup_(rpcname);
-  if (made->name == nullptr) {
-    event_mm_free_(made);
+  auto* const created = new (memory) evrpc_request_wrapper{};
+  created->name = event_mm_strdup_(rpcname);
+  if (created->name == nullptr) {
+    event_mm_free_(created);
     return nullptr;
   }
-  made->pool = pool;
-  made->callback = cb;
-  made->argument = cbarg;
-  made->request = request;
-  made->reply = reply;
-  made->marshal = req_marshal;
-  made->clear = rpl_clear;
-  made->unmarshal = rpl_unmarshal;
-  return made;
+  created->pool = pool;
+  created->callback = cb;
+  created->argument = cbarg;
+  created->request = request;
+  created->reply = reply;
+  created->marshal = req_marshal;
+  created->clear = rpl_clear;
+  created->unmarshal = rpl_unmarshal;
+  return created;
 }
 
 int evrpc_make_request(evrpc_request_wrapper* ctx) {

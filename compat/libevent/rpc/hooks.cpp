@@ -18,10 +18,10 @@ namespace {
 /// Returns false if there is no memory.
 bool make_meta(RpcContext& context) noexcept {
   if (context.meta != nullptr) return true;
-  auto* const made = static_cast<evrpc_hook_meta*>(event_mm_calloc_(1, sizeof(evrpc_hook_meta)));
-  if (made == nullptr) return false;
-  TAILQ_INIT(&made->entries);
-  context.meta = made;
+  auto* const created = static_cast<evrpc_hook_meta*>(event_mm_calloc_(1, sizeof(evrpc_hook_meta)));
+  if (created == nullptr) return false;
+  TAILQ_INIT(&created->entries);
+  context.meta = created;
   return true;
 }
 
@@ -51,11 +51,12 @@ void RpcHooks::clear() noexcept {
 }
 
 bool RpcHooks::pause(void* context, tambour::libevent::Resumed resumed) noexcept {
-  auto* const made = static_cast<PausedRequest*>(event_mm_calloc_(1, sizeof(PausedRequest)));
-  if (made == nullptr) return false;
-  made->context = context;
-  made->resumed = resumed;
-  TAILQ_INSERT_TAIL(&paused, made, next);
+  auto* const paused_request =
+      static_cast<PausedRequest*>(event_mm_calloc_(1, sizeof(PausedRequest)));
+  if (paused_request == nullptr) return false;
+  paused_request->context = context;
+  paused_request->resumed = resumed;
+  TAILQ_INSERT_TAIL(&paused, paused_request, next);
   return true;
 }
 
@@ -88,15 +89,15 @@ int RpcContext::run_hooks(RpcHooks::List& hooks, evhttp_request& request, evbuff
 
 void* evrpc_add_hook(void* vbase, EVRPC_HOOK_TYPE hook_type,
                      int (*cb)(void*, evhttp_request*, evbuffer*, void*), void* cb_arg) {
-  auto* const made = static_cast<RpcHook*>(event_mm_calloc_(1, sizeof(RpcHook)));
-  if (made == nullptr) {
+  auto* const rpc_hook = static_cast<RpcHook*>(event_mm_calloc_(1, sizeof(RpcHook)));
+  if (rpc_hook == nullptr) {
     event_warn("evrpc_add_hook: no memory");
     return nullptr;
   }
-  made->function = cb;
-  made->argument = cb_arg;
-  TAILQ_INSERT_TAIL(&list_of(vbase, hook_type), made, next);
-  return made;
+  rpc_hook->function = cb;
+  rpc_hook->argument = cb_arg;
+  TAILQ_INSERT_TAIL(&list_of(vbase, hook_type), rpc_hook, next);
+  return rpc_hook;
 }
 
 int evrpc_remove_hook(void* vbase, EVRPC_HOOK_TYPE hook_type, void* handle) {

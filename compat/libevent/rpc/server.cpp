@@ -87,12 +87,12 @@ char* tambour::libevent::rpc_target(const char* name) noexcept {
 evrpc_base* evrpc_init(evhttp* server) {
   void* const memory = event_mm_calloc_(1, sizeof(evrpc_base));
   if (memory == nullptr) return nullptr;
-  auto* const made = new (memory) evrpc_base{};
+  auto* const created = new (memory) evrpc_base{};
   evtag_init();
-  made->init();
-  TAILQ_INIT(&made->procedures);
-  made->http = server;
-  return made;
+  created->init();
+  TAILQ_INIT(&created->procedures);
+  created->http = server;
+  return created;
 }
 
 void evrpc_free(evrpc_base* base) {

@@ -18,9 +18,9 @@ namespace {
 
 int failures = 0;
 
-void expect(bool holds, const char* what) {
+void expect(bool holds, const char* text) {
   if (holds) return;
-  std::printf("not so: %s\n", what);
+  std::printf("not so: %s\n", text);
   ++failures;
 }
 #define EXPECT(condition) expect(condition, #condition)

@@ -54,16 +54,16 @@ struct Buffers {
 /// other one has no space.
 Buffers make_buffers() {
   static const std::string large(3000, 'l');
-  Buffers made{evbuffer_new(), evbuffer_new()};
-  evbuffer_add(made.one, "dropped line one\nline two\n", 26);
-  evbuffer_drain(made.one, 8);
-  evbuffer_add_reference(made.one, "referred", 8, nullptr, nullptr);
-  evbuffer_add(made.one, large.data(), large.size());
-  evbuffer_add(made.other, "other", 5);
-  evbuffer_add_reference(made.other, "other reference", 15, nullptr, nullptr);
-  evbuffer_add(made.other, large.data(), large.size());
-  evbuffer_add_reference(made.other, "last", 4, nullptr, nullptr);
-  return made;
+  Buffers buffers{evbuffer_new(), evbuffer_new()};
+  evbuffer_add(buffers.one, "dropped line one\nline two\n", 26);
+  evbuffer_drain(buffers.one, 8);
+  evbuffer_add_reference(buffers.one, "referred", 8, nullptr, nullptr);
+  evbuffer_add(buffers.one, large.data(), large.size());
+  evbuffer_add(buffers.other, "other", 5);
+  evbuffer_add_reference(buffers.other, "other reference", 15, nullptr, nullptr);
+  evbuffer_add(buffers.other, large.data(), large.size());
+  evbuffer_add_reference(buffers.other, "last", 4, nullptr, nullptr);
+  return buffers;
 }
 
 /// Returns whether it succeeded.
@@ -111,9 +111,9 @@ const std::string large(20'000, 'a');
 
 void added_bytes() {
   try_all("new", [](evbuffer*, evbuffer*) {
-    evbuffer* const made = evbuffer_new();
-    if (made != nullptr) evbuffer_free(made);
-    return made != nullptr;
+    evbuffer* const created = evbuffer_new();
+    if (created != nullptr) evbuffer_free(created);
+    return created != nullptr;
   });
   try_all("add", [](evbuffer* one, evbuffer*) {
     return evbuffer_add(one, large.data(), large.size()) == 0;
@@ -209,8 +209,8 @@ void callbacks() {
   });
 }
 
-void expect(bool holds, const char* what) {
-  if (!holds) report("not so: %s", what);
+void expect(bool holds, const char* text) {
+  if (!holds) report("not so: %s", text);
 }
 #define EXPECT(condition) expect(condition, #condition)
 

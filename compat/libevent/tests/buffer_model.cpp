@@ -75,13 +75,13 @@ struct Tracked {
 class Test {
  public:
   explicit Test(std::uint64_t seed) : random_(seed), seed_(seed) {
-    for (Tracked& each : tracked_) each.buffer = evbuffer_new();
+    for (Tracked& tracked : tracked_) tracked.buffer = evbuffer_new();
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends_) != 0) std::abort();
   }
   Test(const Test&) = delete;
   Test& operator=(const Test&) = delete;
   ~Test() {
-    for (Tracked& each : tracked_) evbuffer_free(each.buffer);
+    for (Tracked& tracked : tracked_) evbuffer_free(tracked.buffer);
     for (const int fd : ends_) ::close(fd);
     if (references_ != 0) fail("%d references were not released", references_);
   }
@@ -90,7 +90,7 @@ class Test {
     for (int i = 0; i < calls; ++i) {
       call_ = i;
       one_call();
-      for (Tracked& each : tracked_) verify(each);
+      for (Tracked& tracked : tracked_) verify(tracked);
     }
   }
 
@@ -105,54 +105,55 @@ class Test {
     std::fputc('\n', stderr);
     std::exit(1);
   }
-  void equal(long long got, long long expected, const char* what) {
-    if (got != expected) fail("%s: %lld, expected %lld", what, got, expected);
+  void equal(long long got, long long expected, const char* text) {
+    if (got != expected) fail("%s: %lld, expected %lld", text, got, expected);
   }
 
   static void told(evbuffer* /*buffer*/, const evbuffer_cb_info* info, void* argument) {
-    auto& each = *static_cast<Tracked*>(argument);
-    if (info->orig_size != each.seen) each.told_wrong = true;
-    each.seen = info->orig_size + info->n_added - info->n_deleted;
+    auto& tracked = *static_cast<Tracked*>(argument);
+    if (info->orig_size != tracked.seen) tracked.told_wrong = true;
+    tracked.seen = info->orig_size + info->n_added - info->n_deleted;
   }
   static void released(const void* data, std::size_t /*size*/, void* argument) {
     --static_cast<Test*>(argument)->references_;
     std::free(const_cast<void*>(data));
   }
 
-  void verify(Tracked& each) {
-    equal(static_cast<long long>(evbuffer_get_length(each.buffer)),
-          static_cast<long long>(each.bytes.size()), "length");
+  void verify(Tracked& tracked) {
+    equal(static_cast<long long>(evbuffer_get_length(tracked.buffer)),
+          static_cast<long long>(tracked.bytes.size()), "length");
     std::vector<evbuffer_iovec> extents(
-        static_cast<std::size_t>(evbuffer_peek(each.buffer, -1, nullptr, nullptr, 0)));
-    const int count =
-        evbuffer_peek(each.buffer, -1, nullptr, extents.data(), static_cast<int>(extents.size()));
+        static_cast<std::size_t>(evbuffer_peek(tracked.buffer, -1, nullptr, nullptr, 0)));
+    const int count = evbuffer_peek(tracked.buffer, -1, nullptr, extents.data(),
+                                    static_cast<int>(extents.size()));
     std::size_t at = 0;
     for (int i = 0; i < count; ++i) {
       const evbuffer_iovec& extent = extents[static_cast<std::size_t>(i)];
-      if (at + extent.iov_len > each.bytes.size()) fail("too many bytes");
+      if (at + extent.iov_len > tracked.bytes.size()) fail("too many bytes");
       if (extent.iov_len != 0 &&
-          std::memcmp(extent.iov_base, each.bytes.data() + at, extent.iov_len) != 0)
+          std::memcmp(extent.iov_base, tracked.bytes.data() + at, extent.iov_len) != 0)
         fail("other bytes after %zu", at);
       at += extent.iov_len;
     }
-    equal(static_cast<long long>(at), static_cast<long long>(each.bytes.size()), "extents");
-    if (!each.has_callback) return;
-    if (each.told_wrong) fail("the callback was told a wrong size");
-    equal(static_cast<long long>(each.seen), static_cast<long long>(each.bytes.size()), "told");
+    equal(static_cast<long long>(at), static_cast<long long>(tracked.bytes.size()), "extents");
+    if (!tracked.has_callback) return;
+    if (tracked.told_wrong) fail("the callback was told a wrong size");
+    equal(static_cast<long long>(tracked.seen), static_cast<long long>(tracked.bytes.size()),
+          "told");
   }
 
   std::string some_bytes(std::size_t size) {
     // Few values, so that searches find partial matches, and line ends.
     static constexpr char values[] = "aaaaaaaaabbbc\r\n\r\n\0x";
-    std::string made(size, '\0');
-    for (char& byte : made) byte = values[random_.below(sizeof values - 1)];
-    return made;
+    std::string text(size, '\0');
+    for (char& byte : text) byte = values[random_.below(sizeof values - 1)];
+    return text;
   }
-  evbuffer_ptr position(Tracked& each, std::size_t at) {
+  evbuffer_ptr position(Tracked& tracked, std::size_t at) {
     evbuffer_ptr ptr{};
-    const int result = evbuffer_ptr_set(each.buffer, &ptr, at, EVBUFFER_PTR_SET);
-    equal(result, at <= each.bytes.size() ? 0 : -1, "ptr_set");
-    equal(ptr.pos, at <= each.bytes.size() ? static_cast<long long>(at) : -1, "ptr");
+    const int result = evbuffer_ptr_set(tracked.buffer, &ptr, at, EVBUFFER_PTR_SET);
+    equal(result, at <= tracked.bytes.size() ? 0 : -1, "ptr_set");
+    equal(ptr.pos, at <= tracked.bytes.size() ? static_cast<long long>(at) : -1, "ptr");
     return ptr;
   }
 
@@ -164,7 +165,7 @@ class Test {
   void lines(Tracked& in);
   void space(Tracked& in);
   void transfer(Tracked& with);
-  void settings(Tracked& of);
+  void settings(Tracked& tracked);
   void files(Tracked& to);
 
   Random random_;
@@ -232,9 +233,9 @@ void Test::add(Tracked& to) {
       std::string text = more;
       std::replace(text.begin(), text.end(), '\0', 'z');
       const int result = evbuffer_add_printf(to.buffer, "%d %s|", number, text.c_str());
-      const std::string made = std::to_string(number) + " " + text + "|";
-      equal(result, appended ? static_cast<long long>(made.size()) : -1, "result");
-      if (appended) to.bytes += made;
+      const std::string created = std::to_string(number) + " " + text + "|";
+      equal(result, appended ? static_cast<long long>(created.size()) : -1, "result");
+      if (appended) to.bytes += created;
       return;
     }
     case 3: {
@@ -354,17 +355,17 @@ void Test::take(Tracked& from) {
 
 void Test::search(Tracked& in) {
   const std::size_t start = random_.below(in.bytes.size() + 1);
-  std::string what = some_bytes(1 + random_.below(6));
+  std::string text = some_bytes(1 + random_.below(6));
   if (random_.below(2) == 0 && in.bytes.size() > start) {
     const std::size_t from = start + random_.below(in.bytes.size() - start);
-    what = in.bytes.substr(from, 1 + random_.below(random_.below(4) == 0 ? 3000 : 12));
+    text = in.bytes.substr(from, 1 + random_.below(random_.below(4) == 0 ? 3000 : 12));
   }
   const evbuffer_ptr begin = position(in, start);
-  const std::size_t found = in.bytes.find(what, start);
+  const std::size_t found = in.bytes.find(text, start);
   switch (random_.below(3)) {
     case 0: {
       operation_ = "search";
-      const evbuffer_ptr at = evbuffer_search(in.buffer, what.data(), what.size(), &begin);
+      const evbuffer_ptr at = evbuffer_search(in.buffer, text.data(), text.size(), &begin);
       equal(at.pos, found == std::string::npos ? -1 : static_cast<long long>(found), "position");
       return;
     }
@@ -373,8 +374,8 @@ void Test::search(Tracked& in) {
       const std::size_t end = start + random_.below(in.bytes.size() - start + 1);
       const evbuffer_ptr limit = position(in, end);
       const evbuffer_ptr at =
-          evbuffer_search_range(in.buffer, what.data(), what.size(), &begin, &limit);
-      const bool inside = found != std::string::npos && found + what.size() <= end;
+          evbuffer_search_range(in.buffer, text.data(), text.size(), &begin, &limit);
+      const bool inside = found != std::string::npos && found + text.size() <= end;
       equal(at.pos, inside ? static_cast<long long>(found) : -1, "position");
       return;
     }
@@ -513,30 +514,30 @@ void Test::transfer(Tracked& with) {
   in_flight_.erase(0, static_cast<std::size_t>(n));
 }
 
-void Test::settings(Tracked& of) {
+void Test::settings(Tracked& tracked) {
   switch (random_.below(3)) {
     case 0:
       operation_ = "freeze";
-      of.front_frozen = random_.below(4) == 0;
-      of.back_frozen = random_.below(4) == 0;
-      (of.front_frozen ? evbuffer_freeze : evbuffer_unfreeze)(of.buffer, 1);
-      (of.back_frozen ? evbuffer_freeze : evbuffer_unfreeze)(of.buffer, 0);
+      tracked.front_frozen = random_.below(4) == 0;
+      tracked.back_frozen = random_.below(4) == 0;
+      (tracked.front_frozen ? evbuffer_freeze : evbuffer_unfreeze)(tracked.buffer, 1);
+      (tracked.back_frozen ? evbuffer_freeze : evbuffer_unfreeze)(tracked.buffer, 0);
       return;
     case 1:
       operation_ = "callback";
-      if (of.has_callback) {
-        evbuffer_remove_cb_entry(of.buffer, of.callback);
+      if (tracked.has_callback) {
+        evbuffer_remove_cb_entry(tracked.buffer, tracked.callback);
       } else {
-        of.seen = of.bytes.size();
-        of.callback = evbuffer_add_cb(of.buffer, &told, &of);
+        tracked.seen = tracked.bytes.size();
+        tracked.callback = evbuffer_add_cb(tracked.buffer, &told, &tracked);
       }
-      of.has_callback = !of.has_callback;
+      tracked.has_callback = !tracked.has_callback;
       return;
     default:
       operation_ = "new";
-      evbuffer_free(of.buffer);
-      of = Tracked{};
-      of.buffer = evbuffer_new();
+      evbuffer_free(tracked.buffer);
+      tracked = Tracked{};
+      tracked.buffer = evbuffer_new();
   }
 }
 

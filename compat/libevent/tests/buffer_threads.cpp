@@ -21,9 +21,9 @@ namespace {
 
 int failures = 0;
 
-void expect(bool holds, const char* what) {
+void expect(bool holds, const char* text) {
   if (holds) return;
-  std::printf("not so: %s\n", what);
+  std::printf("not so: %s\n", text);
   ++failures;
 }
 #define EXPECT(condition) expect(condition, #condition)
@@ -31,9 +31,9 @@ void expect(bool holds, const char* what) {
 constexpr int rounds = 2000;
 
 evbuffer* locked_buffer() {
-  evbuffer* const made = evbuffer_new();
-  if (evbuffer_enable_locking(made, nullptr) != 0) std::abort();
-  return made;
+  evbuffer* const created = evbuffer_new();
+  if (evbuffer_enable_locking(created, nullptr) != 0) std::abort();
+  return created;
 }
 
 /// Bytes move between two buffers in both directions, are added and drained. None are lost.

@@ -44,8 +44,8 @@ __attribute__((format(printf, 1, 2))) void report(const char* format, ...) {
   std::putchar('\n');
   ++failures;
 }
-void expect(bool holds, const char* what) {
-  if (!holds) report("not so: %s", what);
+void expect(bool holds, const char* text) {
+  if (!holds) report("not so: %s", text);
 }
 #define EXPECT(condition) expect(condition, #condition)
 
@@ -81,8 +81,8 @@ void on_answer(bufferevent* bev, void* argument) {
   for (std::size_t n = 0; (n = bufferevent_read(bev, bytes, sizeof bytes)) > 0;)
     client.received.append(bytes, n);
 }
-void on_event(bufferevent* /*bev*/, short what, void* argument) {
-  static_cast<Client*>(argument)->events |= what;
+void on_event(bufferevent* /*bev*/, short kind, void* argument) {
+  static_cast<Client*>(argument)->events |= kind;
 }
 
 bufferevent_filter_result pass(evbuffer* from, evbuffer* to, ev_ssize_t /*limit*/,

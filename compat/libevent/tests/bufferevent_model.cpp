@@ -56,9 +56,9 @@ void send(End& end, std::size_t size) {
   bufferevent_write(end.bev, bytes.data(), bytes.size());
 }
 
-void receive(End& end, std::size_t most) {
+void receive(End& end, std::size_t limit) {
   evbuffer* const input = bufferevent_get_input(end.bev);
-  std::string bytes(std::min(most, evbuffer_get_length(input)), '\0');
+  std::string bytes(std::min(limit, evbuffer_get_length(input)), '\0');
   const std::size_t n = bufferevent_read(end.bev, bytes.data(), bytes.size());
   end.in->received.append(bytes, 0, n);
 }
@@ -102,10 +102,11 @@ class Test {
     for (int i = 0; i < calls; ++i) call(ends_[random_.below(end_count)]);
     for (End& end : ends_) {
       end.reads_all = true;
-      for (bufferevent* each = end.bev; each != nullptr; each = bufferevent_get_underlying(each)) {
-        bufferevent_set_rate_limit(each, nullptr);
-        bufferevent_setwatermark(each, EV_READ | EV_WRITE, 0, 0);
-        bufferevent_enable(each, EV_READ | EV_WRITE);
+      for (bufferevent* entry = end.bev; entry != nullptr;
+           entry = bufferevent_get_underlying(entry)) {
+        bufferevent_set_rate_limit(entry, nullptr);
+        bufferevent_setwatermark(entry, EV_READ | EV_WRITE, 0, 0);
+        bufferevent_enable(entry, EV_READ | EV_WRITE);
       }
     }
     // What had arrived before is not reported again.
@@ -146,21 +147,21 @@ void Test::make_ends() {
   const bool deferred = random_.below(2) == 0;
   const int options = BEV_OPT_CLOSE_ON_FREE | (deferred ? BEV_OPT_DEFER_CALLBACKS : 0) |
                       (deferred && random_.below(2) == 0 ? BEV_OPT_UNLOCK_CALLBACKS : 0);
-  bufferevent* made[end_count];
+  bufferevent* created[end_count];
   const std::uint64_t kind = random_.below(3);
   if (kind == 0) {
     kind_ = "pair";
-    if (bufferevent_pair_new(base_, options, made) != 0) std::abort();
+    if (bufferevent_pair_new(base_, options, created) != 0) std::abort();
   } else {
     int fds[end_count];
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds) != 0) std::abort();
-    for (int i = 0; i < end_count; ++i) made[i] = bufferevent_socket_new(base_, fds[i], options);
+    for (int i = 0; i < end_count; ++i) created[i] = bufferevent_socket_new(base_, fds[i], options);
     kind_ = kind == 1 ? "sockets" : "filters";
   }
   for (int i = 0; i < end_count; ++i) {
     if (kind == 2)
-      made[i] = bufferevent_filter_new(made[i], nullptr, nullptr, options, nullptr, nullptr);
-    ends_[i].bev = made[i];
+      created[i] = bufferevent_filter_new(created[i], nullptr, nullptr, options, nullptr, nullptr);
+    ends_[i].bev = created[i];
   }
 }
 

@@ -32,8 +32,8 @@ std::string no_response(const std::string& /*query*/) { return {}; }
 
 /// The names of a packet.
 std::string lower_case(std::string packet) {
-  std::for_each(packet.begin() + 12, packet.end(), [](char& each) {
-    if (each >= 'A' && each <= 'Z') each = static_cast<char>(each + ('a' - 'A'));
+  std::for_each(packet.begin() + 12, packet.end(), [](char& text) {
+    if (text >= 'A' && text <= 'Z') text = static_cast<char>(text + ('a' - 'A'));
   });
   return packet;
 }
@@ -295,9 +295,9 @@ TEST_F(DnsResponses, queries_are_unpredictable) {
     resolve("a-name-with-many-letters.test", result);
     wait_for([&] { return result.calls == i; });
   }
-  for (const std::string& each : server.queries) {
-    ids.insert(each.substr(0, 2));
-    names.insert(each.substr(12));
+  for (const std::string& query : server.queries) {
+    ids.insert(query.substr(0, 2));
+    names.insert(query.substr(12));
   }
   EXPECT_GT(ids.size(), 25U);
   EXPECT_GT(names.size(), 25U);
@@ -343,10 +343,10 @@ TEST_F(DnsFailover, a_rejected_packet_moves_the_requests_at_once) {
   // Nothing may depend on the timeout.
   set("timeout", "600");
   std::vector<Result> results(10);
-  for (Result& each : results) resolve("name.test", each);
-  for (Result& each : results) {
-    wait_for(each);
-    EXPECT_EQ(each.error, DNS_ERR_NONE);
+  for (Result& entry : results) resolve("name.test", entry);
+  for (Result& result : results) {
+    wait_for(result);
+    EXPECT_EQ(result.error, DNS_ERR_NONE);
   }
 }
 
@@ -490,12 +490,13 @@ TEST_F(DnsCancel, a_thousand_lookups_at_random_points) {
     }
   }
   wait_for([&] {
-    return std::ranges::all_of(lookups, [](const RandomLookup& each) { return each.calls != 0; });
+    return std::ranges::all_of(
+        lookups, [](const RandomLookup& random_lookup) { return random_lookup.calls != 0; });
   });
   settle();
-  for (const RandomLookup& each : lookups) {
-    EXPECT_EQ(each.calls, 1);
-    EXPECT_EQ(each.wrong, 0);
+  for (const RandomLookup& lookup : lookups) {
+    EXPECT_EQ(lookup.calls, 1);
+    EXPECT_EQ(lookup.wrong, 0);
   }
   EXPECT_EQ(threads_of_process(), 1);
 }
@@ -538,7 +539,7 @@ TEST_F(DnsHosts, may_be_large_and_damaged) {
   const File large(text);
   EXPECT_EQ(evdns_base_load_hosts(dns_, large.name()), 0);
   std::mt19937 random(3);
-  for (char& each : text) each = static_cast<char>(random());
+  for (char& entry : text) entry = static_cast<char>(random());
   const File garbage(text);
   EXPECT_EQ(evdns_base_load_hosts(dns_, garbage.name()), 0);
   evdns_base_resolv_conf_parse(dns_, DNS_OPTION_SEARCH | DNS_OPTION_MISC, garbage.name());
@@ -553,11 +554,11 @@ TEST_F(DnsLifetimes, names_that_are_not_valid_make_no_request) {
   const std::string dotted = std::string(200, '.');
   std::string long_name;
   for (int i = 0; i < 130; ++i) long_name += "a.";
-  for (const std::string& each :
+  for (const std::string& text :
        {std::string("a..b"), std::string(".a"), std::string(".."), dotted, long_name,
         std::string(64, 'a'), std::string(256, 'a'), std::string(100'000, 'a')}) {
-    EXPECT_EQ(resolve(each.c_str(), result), nullptr) << each;
-    evdns_base_search_add(dns_, each.c_str());
+    EXPECT_EQ(resolve(text.c_str(), result), nullptr) << text;
+    evdns_base_search_add(dns_, text.c_str());
     evdns_base_search_add(dns_, "test");
     EXPECT_EQ(evdns_base_resolve_ipv4(dns_, "", 0, &Result::on_result, &result), nullptr);
   }
@@ -578,9 +579,9 @@ TEST_F(DnsLifetimes, nameservers_may_be_replaced_at_any_time) {
     if (i % 7 == 0) evdns_base_resume(dns_);
   }
   evdns_base_resume(dns_);
-  for (Result& each : results) {
-    wait_for(each);
-    EXPECT_EQ(each.error, DNS_ERR_NONE);
+  for (Result& result : results) {
+    wait_for(result);
+    EXPECT_EQ(result.error, DNS_ERR_NONE);
   }
 }
 
@@ -594,20 +595,21 @@ TEST_F(DnsLifetimes, a_base_may_be_freed_at_any_time) {
       server.add_to(dns_);
       std::vector<Result> results(10);
       std::vector<AddressResult> lookups(10);
-      for (Result& each : results) resolve("name.test", each);
-      for (AddressResult& each : lookups)
-        evdns_getaddrinfo(dns_, "name.test", "80", nullptr, &AddressResult::on_addresses, &each);
+      for (Result& current_result : results) resolve("name.test", current_result);
+      for (AddressResult& current_lookup : lookups)
+        evdns_getaddrinfo(dns_, "name.test", "80", nullptr, &AddressResult::on_addresses,
+                          &current_lookup);
       for (int i = 0; i < steps; ++i) event_base_loop(base_, EVLOOP_ONCE | EVLOOP_NONBLOCK);
       int complete = 0;
-      for (const Result& each : results) complete += each.calls;
+      for (const Result& entry : results) complete += entry.calls;
       free_dns(fail);
       settle();
       int calls = 0;
-      for (const Result& each : results) calls += each.calls;
+      for (const Result& result : results) calls += result.calls;
       EXPECT_EQ(calls, fail != 0 ? 10 : complete);
-      for (const AddressResult& each : lookups) EXPECT_LE(each.calls, 1);
+      for (const AddressResult& address_result : lookups) EXPECT_LE(address_result.calls, 1);
       if (fail == 0) continue;
-      for (const AddressResult& each : lookups) EXPECT_EQ(each.calls, 1);
+      for (const AddressResult& lookup : lookups) EXPECT_EQ(lookup.calls, 1);
     }
   }
 }
@@ -688,8 +690,8 @@ TEST_F(DnsLifetimes, many_requests_wait_for_a_few) {
   server.add_to(dns_);
   set("max-inflight", "4");
   std::vector<Result> results(2000);
-  for (Result& each : results) resolve("name.test", each);
-  for (Result& each : results) wait_for(each);
+  for (Result& entry : results) resolve("name.test", entry);
+  for (Result& result : results) wait_for(result);
   EXPECT_EQ(server.queries.size(), 2000U);
 }
 
@@ -715,18 +717,19 @@ struct SharedLookup {
 
 void look_up_and_cancel(evdns_base* dns, std::deque<SharedLookup>& lookups) {
   std::size_t i = 0;
-  for (SharedLookup& each : lookups) {
+  for (SharedLookup& shared_lookup : lookups) {
     evdns_request* request = nullptr;
     evdns_getaddrinfo_request* lookup = nullptr;
     if (i % 2 == 0) {
-      request = evdns_base_resolve_ipv4(dns, "name.test", 0, &SharedLookup::on_result, &each);
+      request =
+          evdns_base_resolve_ipv4(dns, "name.test", 0, &SharedLookup::on_result, &shared_lookup);
     } else {
-      lookup =
-          evdns_getaddrinfo(dns, "name.test", "80", nullptr, &SharedLookup::on_addresses, &each);
+      lookup = evdns_getaddrinfo(dns, "name.test", "80", nullptr, &SharedLookup::on_addresses,
+                                 &shared_lookup);
     }
     if (i++ % 3 != 0) continue;
-    const std::scoped_lock lock(each.mutex);
-    if (each.is_complete) continue;
+    const std::scoped_lock lock(shared_lookup.mutex);
+    if (shared_lookup.is_complete) continue;
     if (request != nullptr) evdns_cancel_request(dns, request);
     if (lookup != nullptr) evdns_getaddrinfo_cancel(lookup);
   }
@@ -744,9 +747,9 @@ TEST(DnsThreads, make_and_cancel_requests) {
     std::atomic<int> calls = 0;
     std::deque<SharedLookup> lookups[2];
     std::vector<std::thread> threads;
-    for (auto& each : lookups) {
-      for (int i = 0; i < count; ++i) each.emplace_back().calls = &calls;
-      threads.emplace_back([&] { look_up_and_cancel(dns, each); });
+    for (auto& lookup : lookups) {
+      for (int i = 0; i < count; ++i) lookup.emplace_back().calls = &calls;
+      threads.emplace_back([&] { look_up_and_cancel(dns, lookup); });
     }
     threads.emplace_back([&] {
       for (int i = 0; i < 50; ++i) {
@@ -756,7 +759,7 @@ TEST(DnsThreads, make_and_cancel_requests) {
       }
     });
     while (calls < 2 * count) ASSERT_EQ(event_base_loop(base, EVLOOP_ONCE), 0);
-    for (std::thread& each : threads) each.join();
+    for (std::thread& worker : threads) worker.join();
     // What a thread cancelled last may be on its way.
     event_base_loop(base, EVLOOP_NONBLOCK);
   }

@@ -27,9 +27,9 @@ namespace {
 
 int failures = 0;
 
-void expect(bool holds, const char* what, int failing) {
+void expect(bool holds, const char* text, int failing) {
   if (holds) return;
-  std::printf("allocation %d: not so: %s\n", failing, what);
+  std::printf("allocation %d: not so: %s\n", failing, text);
   ++failures;
 }
 
@@ -135,11 +135,11 @@ void operator delete(void* memory, std::size_t) noexcept { release(memory); }
 
 int main() {
   event_set_mem_functions(&allocate, &reallocate, &release);
-  constexpr int most = 5000;
+  constexpr int limit = 5000;
   // What is allocated once.
-  run(most);
+  run(limit);
   int failing = 0;
-  for (bool was_reached = true; was_reached && failing < most; ++failing) {
+  for (bool was_reached = true; was_reached && failing < limit; ++failing) {
     const int before = live;
     was_reached = run(failing);
     expect(live == before, "everything is freed", failing);

@@ -88,7 +88,7 @@ class Nameserver {
   ~Nameserver() {
     stop();
     if (listener_ != nullptr) evconnlistener_free(listener_);
-    for (bufferevent* each : connections_) bufferevent_free(each);
+    for (bufferevent* connection : connections_) bufferevent_free(connection);
     close(tcp_);
   }
 
@@ -201,10 +201,10 @@ struct AddressResult {
     auto& self = *static_cast<AddressResult*>(argument);
     ++self.calls;
     self.error = result;
-    for (const evutil_addrinfo* each = addresses; each != nullptr; each = each->ai_next) {
-      self.families.push_back(each->ai_family);
-      self.ports.push_back(ntohs(reinterpret_cast<sockaddr_in*>(each->ai_addr)->sin_port));
-      if (each->ai_canonname != nullptr) self.canonical = each->ai_canonname;
+    for (const evutil_addrinfo* entry = addresses; entry != nullptr; entry = entry->ai_next) {
+      self.families.push_back(entry->ai_family);
+      self.ports.push_back(ntohs(reinterpret_cast<sockaddr_in*>(entry->ai_addr)->sin_port));
+      if (entry->ai_canonname != nullptr) self.canonical = entry->ai_canonname;
     }
     if (addresses != nullptr) evutil_freeaddrinfo(addresses);
   }

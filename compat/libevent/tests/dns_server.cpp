@@ -131,9 +131,9 @@ TEST_F(DnsServer, rejects_names_that_are_not_valid) {
   handler_ = [](evdns_server_request* request) {
     const std::string label(64, 'a');
     const std::string name(300, 'a');
-    for (const char* const each : {"a..b", label.c_str(), name.c_str()}) {
-      EXPECT_EQ(evdns_server_request_add_a_reply(request, each, 1, "abcd", 5), -1);
-      EXPECT_EQ(evdns_server_request_add_cname_reply(request, "x", each, 5), -1);
+    for (const char* const text : {"a..b", label.c_str(), name.c_str()}) {
+      EXPECT_EQ(evdns_server_request_add_a_reply(request, text, 1, "abcd", 5), -1);
+      EXPECT_EQ(evdns_server_request_add_cname_reply(request, "x", text, 5), -1);
     }
     EXPECT_EQ(evdns_server_request_add_reply(request, 0, "x", 16, 1, 5, -1, 0, "x"), -1);
     EXPECT_EQ(evdns_server_request_add_reply(request, 0, "x", 16, 1, 5, 70'000, 0, "x"), -1);
@@ -237,7 +237,7 @@ TEST(DnsServerSocket, that_is_full_is_written_to_later) {
     event_base_loop(base, EVLOOP_NONBLOCK);
   }
   int later = 0;
-  for (evdns_server_request* each : kept) later += evdns_server_request_respond(each, 0);
+  for (evdns_server_request* entry : kept) later += evdns_server_request_respond(entry, 0);
   EXPECT_GT(later, 0);
   evdns_close_server_port(port);
   std::size_t received = 0;

@@ -26,8 +26,8 @@ namespace {
 
 int failures = 0;
 
-void report(const char* what, int failing) {
-  std::printf("allocation %d: %s\n", failing, what);
+void report(const char* text, int failing) {
+  std::printf("allocation %d: %s\n", failing, text);
   ++failures;
 }
 
@@ -78,21 +78,21 @@ const char* use_events(event_base* base, const Pairs& sockets) {
   for (int i = 0; i < 2000 && !done; ++i) {
     event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
     done = is_done(signal) && is_done(once);
-    for (const Counted& each : readers) done = done && is_done(each);
-    for (const Counted& each : timeouts) done = done && is_done(each);
+    for (const Counted& current_object : readers) done = done && is_done(current_object);
+    for (const Counted& current_entry : timeouts) done = done && is_done(current_entry);
     if (!done) ::usleep(200);
   }
   const char* wrong = nullptr;
-  for (const Counted& each : readers)
-    if (!is_done(each)) wrong = "an event of a descriptor is lost";
-  for (const Counted& each : timeouts)
-    if (!is_done(each)) wrong = "a timeout is lost";
+  for (const Counted& current_reader : readers)
+    if (!is_done(current_reader)) wrong = "an event of a descriptor is lost";
+  for (const Counted& current_timeout : timeouts)
+    if (!is_done(current_timeout)) wrong = "a timeout is lost";
   if (!is_done(signal)) wrong = "a signal is lost";
   if (!is_done(once)) wrong = "a timeout of event_base_once() is lost";
-  for (const Counted& each : readers)
-    if (each.ev != nullptr) event_free(each.ev);
-  for (const Counted& each : timeouts)
-    if (each.ev != nullptr) event_free(each.ev);
+  for (const Counted& reader : readers)
+    if (reader.ev != nullptr) event_free(reader.ev);
+  for (const Counted& entry : timeouts)
+    if (entry.ev != nullptr) event_free(entry.ev);
   if (signal.ev != nullptr) event_free(signal.ev);
   return wrong;
 }

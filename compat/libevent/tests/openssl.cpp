@@ -74,15 +74,15 @@ void read_some(bufferevent* bev, void* argument) {
   if (evbuffer_get_length(input) != 0) bufferevent_trigger(bev, EV_READ, BEV_TRIG_DEFER_CALLBACKS);
 }
 
-void take_event(bufferevent* bev, short what, void* argument) {
+void take_event(bufferevent* bev, short kind, void* argument) {
   auto& end = *static_cast<End*>(argument);
   end.depth_max = std::max(end.depth_max, ++end.depth);
-  end.events |= what;
-  if ((what & end.free_on) != 0 && end.bev != nullptr) {
+  end.events |= kind;
+  if ((kind & end.free_on) != 0 && end.bev != nullptr) {
     end.bev = nullptr;
     bufferevent_free(bev);
   }
-  if ((what & (BEV_EVENT_EOF | BEV_EVENT_ERROR)) != 0) event_base_loopbreak(end.base);
+  if ((kind & (BEV_EVENT_EOF | BEV_EVENT_ERROR)) != 0) event_base_loopbreak(end.base);
   --end.depth;
 }
 
@@ -248,9 +248,9 @@ TEST_P(Connection, issue_952_the_end_is_reported_without_recursion) {
 }
 
 // 428: bytes written in the callback of the connection were not sent.
-void greet(bufferevent* bev, short what, void* argument) {
-  static_cast<End*>(argument)->events |= what;
-  if ((what & BEV_EVENT_CONNECTED) != 0) bufferevent_write(bev, "hello", 5);
+void greet(bufferevent* bev, short kind, void* argument) {
+  static_cast<End*>(argument)->events |= kind;
+  if ((kind & BEV_EVENT_CONNECTED) != 0) bufferevent_write(bev, "hello", 5);
 }
 TEST_P(Connection, issue_428_bytes_written_in_the_callback_of_the_connection_are_sent) {
   open();

@@ -53,8 +53,8 @@ void take(bufferevent* bev, void* argument) {
   for (std::size_t n = 0; (n = bufferevent_read(bev, bytes, sizeof bytes)) > 0;)
     client.received.append(bytes, n);
 }
-void take_event(bufferevent* /*bev*/, short what, void* argument) {
-  if ((what & (BEV_EVENT_ERROR | BEV_EVENT_EOF)) != 0)
+void take_event(bufferevent* /*bev*/, short kind, void* argument) {
+  if ((kind & (BEV_EVENT_ERROR | BEV_EVENT_EOF)) != 0)
     static_cast<Client*>(argument)->failed = true;
 }
 
@@ -63,12 +63,12 @@ bufferevent* make(event_base* base, SSL_CTX* context, int fd, bufferevent_ssl_st
                   bool filter) {
   constexpr int options = BEV_OPT_CLOSE_ON_FREE;
   SSL* const ssl = SSL_new(context);
-  bufferevent* made = nullptr;
+  bufferevent* created = nullptr;
   if (ssl == nullptr) {
     ::close(fd);
   } else if (!filter) {
-    made = bufferevent_openssl_socket_new(base, fd, ssl, state, options);
-    if (made == nullptr) ::close(fd);
+    created = bufferevent_openssl_socket_new(base, fd, ssl, state, options);
+    if (created == nullptr) ::close(fd);
   } else {
     bufferevent* const below = bufferevent_socket_new(base, fd, options);
     if (below == nullptr) {
@@ -76,10 +76,10 @@ bufferevent* make(event_base* base, SSL_CTX* context, int fd, bufferevent_ssl_st
       ::close(fd);
       return nullptr;
     }
-    made = bufferevent_openssl_filter_new(base, below, ssl, state, options);
-    if (made == nullptr) bufferevent_free(below);
+    created = bufferevent_openssl_filter_new(base, below, ssl, state, options);
+    if (created == nullptr) bufferevent_free(below);
   }
-  return made;
+  return created;
 }
 
 void run(event_base* base) { event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK); }

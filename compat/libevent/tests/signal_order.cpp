@@ -64,12 +64,13 @@ TEST(SignalOrder, what_was_written_before_a_signal_is_read_before_it) {
   event* const reading = event_new(base, fds[0], EV_READ | EV_PERSIST, &note_read, nullptr);
   event* const signal = evsignal_new(base, SIGUSR1, &note_signal, base);
   event* const ready = event_new(base, fds[1], EV_WRITE, &arrange, nullptr);
-  for (event* const each : {reading, signal, ready}) ASSERT_EQ(event_add(each, nullptr), 0);
+  for (event* const current_event : {reading, signal, ready})
+    ASSERT_EQ(event_add(current_event, nullptr), 0);
   // The descriptor for writing is ready, so that the first wait ends at once. Both happen after it.
   at_next_clock = &write_and_raise;
   event_base_dispatch(base);
   EXPECT_TRUE(order == "trs" || order == "rts") << order;
-  for (event* const each : {reading, signal, ready}) event_free(each);
+  for (event* const entry : {reading, signal, ready}) event_free(entry);
   event_base_free(base);
   for (const int fd : fds) ::close(fd);
 }

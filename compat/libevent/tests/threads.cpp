@@ -35,8 +35,8 @@ class Threads : public testing::Test {
   event* make(int fd, short events, Function& function) {
     return event_new(
         base, fd, events,
-        [](int number, short what, void* argument) {
-          (*static_cast<Function*>(argument))(number, what);
+        [](int number, short kind, void* argument) {
+          (*static_cast<Function*>(argument))(number, kind);
         },
         &function);
   }
@@ -63,8 +63,8 @@ class Threads : public testing::Test {
 
 TEST_F(Threads, ActivateWakesTheLoop) {
   std::atomic<int> count{0};
-  Function function = [&](int, short what) {
-    EXPECT_EQ(what, EV_READ);
+  Function function = [&](int, short kind) {
+    EXPECT_EQ(kind, EV_READ);
     ++count;
   };
   event* const ev = make(-1, EV_PERSIST, function);

@@ -55,12 +55,12 @@ std::size_t encode_tag(std::uint8_t* into, std::uint32_t tag) noexcept {
   return count;
 }
 
-/// The first bytes of a buffer from an offset, at most `most`. Returns null if there are none.
-const std::uint8_t* bytes_at(evbuffer* buffer, std::size_t offset, std::size_t most,
+/// The first bytes of a buffer from an offset, at most `limit`. Returns null if there are none.
+const std::uint8_t* bytes_at(evbuffer* buffer, std::size_t offset, std::size_t limit,
                              std::size_t& available) noexcept {
   const std::size_t length = evbuffer_get_length(buffer);
   if (length <= offset) return nullptr;
-  available = std::min(length - offset, most);
+  available = std::min(length - offset, limit);
   const std::uint8_t* const bytes =
       evbuffer_pullup(buffer, static_cast<ev_ssize_t>(offset + available));
   return bytes != nullptr ? bytes + offset : nullptr;

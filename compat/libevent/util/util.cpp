@@ -27,7 +27,7 @@ struct evutil_monotonic_timer {
 
 namespace {
 
-namespace base = tambour::base;
+namespace base = tambour::detail::base;
 
 int set_option(int fd, int level, int option) noexcept {
   const int one = 1;
@@ -107,8 +107,8 @@ int evutil_ascii_strcasecmp(const char* a, const char* b) {
   return evutil_ascii_strncasecmp(a, b, SIZE_MAX);
 }
 
-int evutil_ascii_strncasecmp(const char* a, const char* b, std::size_t most) {
-  for (; most != 0; --most, ++a, ++b) {
+int evutil_ascii_strncasecmp(const char* a, const char* b, std::size_t limit) {
+  for (; limit != 0; --limit, ++a, ++b) {
     const char left = base::to_lower(*a);
     const char right = base::to_lower(*b);
     if (left < right) return -1;

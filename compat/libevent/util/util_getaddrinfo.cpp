@@ -27,13 +27,13 @@ Interfaces examine_interfaces() noexcept {
   }
   bool has_v4 = false;
   bool has_v6 = false;
-  for (const ifaddrs* each = first; each != nullptr; each = each->ifa_next) {
-    if (each->ifa_addr == nullptr) continue;
-    if (each->ifa_addr->sa_family == AF_INET) {
-      const auto* const four = reinterpret_cast<const sockaddr_in*>(each->ifa_addr);
+  for (const ifaddrs* entry = first; entry != nullptr; entry = entry->ifa_next) {
+    if (entry->ifa_addr == nullptr) continue;
+    if (entry->ifa_addr->sa_family == AF_INET) {
+      const auto* const four = reinterpret_cast<const sockaddr_in*>(entry->ifa_addr);
       has_v4 |= evutil_v4addr_is_local_(&four->sin_addr) == 0;
-    } else if (each->ifa_addr->sa_family == AF_INET6) {
-      const auto* const six = reinterpret_cast<const sockaddr_in6*>(each->ifa_addr);
+    } else if (entry->ifa_addr->sa_family == AF_INET6) {
+      const auto* const six = reinterpret_cast<const sockaddr_in6*>(entry->ifa_addr);
       has_v6 |= evutil_v6addr_is_local_(&six->sin6_addr) == 0;
     }
   }
@@ -161,15 +161,15 @@ evutil_addrinfo* evutil_new_addrinfo_(const sockaddr* address, socklen_t size,
   }
   void* const memory = event_mm_calloc_(1, sizeof(evutil_addrinfo) + size);
   if (memory == nullptr) return nullptr;
-  auto* const made = static_cast<evutil_addrinfo*>(memory);
-  made->ai_addr = reinterpret_cast<sockaddr*>(made + 1);
-  std::memcpy(made->ai_addr, address, size);
-  made->ai_addrlen = size;
-  made->ai_family = address->sa_family;
-  made->ai_flags = tambour::libevent::addrinfo_is_ours;
-  made->ai_socktype = hints->ai_socktype;
-  made->ai_protocol = hints->ai_protocol;
-  return made;
+  auto* const created = static_cast<evutil_addrinfo*>(memory);
+  created->ai_addr = reinterpret_cast<sockaddr*>(created + 1);
+  std::memcpy(created->ai_addr, address, size);
+  created->ai_addrlen = size;
+  created->ai_family = address->sa_family;
+  created->ai_flags = tambour::libevent::addrinfo_is_ours;
+  created->ai_socktype = hints->ai_socktype;
+  created->ai_protocol = hints->ai_protocol;
+  return created;
 }
 
 int evutil_getaddrinfo_common_(const char* node, const char* service, evutil_addrinfo* hints,

@@ -7,10 +7,10 @@
 #include <type_traits>
 #include <utility>
 
-namespace tambour::base {
+namespace tambour::detail::base {
 class ReadyQueue;
 class TimingWheel;
-}  // namespace tambour::base
+}  // namespace tambour::detail::base
 
 #pragma GCC visibility push(default)
 

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-namespace tambour::loop {
+namespace tambour::detail::loop {
 class Core;
 }
 

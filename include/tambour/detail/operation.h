@@ -6,7 +6,7 @@
 #include <source_location>
 
 #include <tambour/detail/ready_node.h>
-#include <tambour/events.h>
+#include <tambour/loop/readiness.h>
 
 #pragma GCC visibility push(default)
 

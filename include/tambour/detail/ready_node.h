@@ -5,13 +5,13 @@
 #include <cstdint>
 #include <source_location>
 
-#include <tambour/callback.h>
+#include <tambour/base/callback.h>
+#include <tambour/base/priority.h>
 #include <tambour/detail/intrusive_list.h>
-#include <tambour/priority.h>
 
-namespace tambour::base {
+namespace tambour::detail::base {
 class ReadyQueue;
-}  // namespace tambour::base
+}  // namespace tambour::detail::base
 
 #pragma GCC visibility push(default)
 

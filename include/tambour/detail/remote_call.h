@@ -10,15 +10,15 @@
 #include <stop_token>
 
 #include <tambour/detail/intrusive_list.h>
-#include <tambour/task.h>
-#include <tambour/task_scope.h>
+#include <tambour/task/scope.h>
+#include <tambour/task/task.h>
 
-namespace tambour::threads {
+namespace tambour::detail::threads {
 class LoopInbox;
 class LoopMailbox;
 template <class T, class Tag>
 class Mailbox;
-}  // namespace tambour::threads
+}  // namespace tambour::detail::threads
 
 #pragma GCC visibility push(default)
 

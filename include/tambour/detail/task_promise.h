@@ -10,8 +10,8 @@
 #include <source_location>
 
 #include <tambour/detail/intrusive_list.h>
-#include <tambour/resumption.h>
-#include <tambour/task_context.h>
+#include <tambour/detail/resumption.h>
+#include <tambour/task/context.h>
 
 #pragma GCC visibility push(default)
 

@@ -7,11 +7,11 @@
 
 #include <tambour/detail/ready_node.h>
 #include <tambour/detail/stop_hook.h>
-#include <tambour/task.h>
+#include <tambour/task/task.h>
 
-namespace tambour::loop {
+namespace tambour::detail::loop {
 class Core;
-}  // namespace tambour::loop
+}  // namespace tambour::detail::loop
 
 #pragma GCC visibility push(default)
 

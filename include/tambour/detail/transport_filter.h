@@ -12,17 +12,19 @@
 #include <span>
 #include <utility>
 
-namespace tambour::io {
+namespace tambour::detail::io {
 class Transport;
-}  // namespace tambour::io
+}  // namespace tambour::detail::io
 
 #pragma GCC visibility push(default)
 
 namespace tambour {
 
-class TlsSession;
+namespace tls {
+class Session;
+}  // namespace tls
 
-namespace io {
+namespace detail::io {
 
 /// Encodes what is written and decodes what is read. Owned by the stream or connection, which calls
 /// it through its Transport. Filters stack: `below` is the transport of the socket, or of the next
@@ -61,7 +63,7 @@ class TransportFilter {
   /// they would be taken for bytes of the protocol.
   [[nodiscard]] virtual std::int32_t unread_input() const noexcept = 0;
 
-  [[nodiscard]] virtual const TlsSession& session() const noexcept = 0;
+  [[nodiscard]] virtual const tls::Session& session() const noexcept = 0;
 
   /// False if read() has no bytes, end or error to return before the socket is readable.
   [[nodiscard]] bool may_read_now() const noexcept {
@@ -95,7 +97,7 @@ class TransportFilter {
   std::unique_ptr<TransportFilter> below_;
 };
 
-}  // namespace io
+}  // namespace detail::io
 }  // namespace tambour
 
 #pragma GCC visibility pop

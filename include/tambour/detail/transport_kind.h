@@ -7,7 +7,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace tambour::io {
+namespace tambour::detail::io {
 
 /// A decision that depends on the kind is a switch without `default`, so that the compiler finds
 /// the ones that a new kind needs.
@@ -33,6 +33,6 @@ constexpr bool is_file(TransportKind kind) noexcept {
   return false;
 }
 
-}  // namespace tambour::io
+}  // namespace tambour::detail::io
 
 #pragma GCC visibility pop

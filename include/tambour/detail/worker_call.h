@@ -10,13 +10,13 @@
 
 #include <tambour/detail/intrusive_list.h>
 
-namespace tambour::threads {
+namespace tambour::detail::threads {
 template <class T, class Tag>
 class Mailbox;
 class WorkerMailbox;
 class WorkerQueue;
 class WorkerReturns;
-}  // namespace tambour::threads
+}  // namespace tambour::detail::threads
 
 #pragma GCC visibility push(default)
 

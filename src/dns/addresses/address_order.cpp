@@ -9,9 +9,9 @@
 #include <span>
 #include <utility>
 
-#include <tambour/endpoint.h>
+#include <tambour/net/endpoint.h>
 
-namespace tambour::dns {
+namespace tambour::dns::detail {
 namespace {
 
 unsigned common_prefix(std::span<const std::uint8_t> a, std::span<const std::uint8_t> b) noexcept {
@@ -45,8 +45,9 @@ constexpr Policy policies[] = {
 
 const Policy& policy_of(const IpAddress& address) noexcept {
   const auto bytes = address.mapped_bytes();
-  return *std::ranges::find_if(
-      policies, [&](const Policy& each) { return common_prefix(bytes, each.prefix) >= each.bits; });
+  return *std::ranges::find_if(policies, [&](const Policy& policy) {
+    return common_prefix(bytes, policy.prefix) >= policy.bits;
+  });
 }
 
 /// RFC 6724, section 3.1 and 3.2.
@@ -104,8 +105,8 @@ void AddressOrder::sort(std::vector<IpAddress>& addresses, std::int64_t now_ns) 
   if (addresses.size() < 2) return;
   std::vector<Destination> destinations;
   destinations.reserve(addresses.size());
-  for (const IpAddress& each : addresses)
-    destinations.push_back({.to = each, .from = source_for(each, now_ns)});
+  for (const IpAddress& address : addresses)
+    destinations.push_back({.to = address, .from = source_for(address, now_ns)});
   std::ranges::stable_sort(destinations, is_preferred);
   std::ranges::transform(destinations, addresses.begin(), &Destination::to);
 }
@@ -161,4 +162,4 @@ void AddressOrder::close() noexcept {
   }
 }
 
-}  // namespace tambour::dns
+}  // namespace tambour::dns::detail

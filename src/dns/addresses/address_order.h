@@ -10,12 +10,13 @@
 #include <optional>
 #include <vector>
 
-#include <tambour/ip_address.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/net/ip_address.h>
 
 #include "backend/system.h"
 #include "dns/addresses/routes.h"
 
-namespace tambour::dns {
+namespace tambour::dns::detail {
 
 class AddressOrder {
  public:
@@ -65,4 +66,4 @@ struct Destination {
 /// True if the rules prefer `a` to `b`.
 [[nodiscard]] bool is_preferred(const Destination& a, const Destination& b) noexcept;
 
-}  // namespace tambour::dns
+}  // namespace tambour::dns::detail

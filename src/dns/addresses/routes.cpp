@@ -17,7 +17,7 @@
 
 #include "base/seccomp.h"
 
-namespace tambour::dns {
+namespace tambour::dns::detail {
 namespace {
 
 /// Reading that many takes less than a millisecond.
@@ -153,7 +153,7 @@ bool Routes::read(backend::System& system, int fd, const Dump& dump) {
 
 bool Routes::read_all(backend::System& system, int fd) {
   // What the kernel treats differently without a route for it; and all addresses of both families.
-  for (const IpAddress& each : {v4(0), v4(0xff, 0xff)}) add(each, 32);
+  for (const IpAddress& ip_address : {v4(0), v4(0xff, 0xff)}) add(ip_address, 32);
   add(v4(224), 4);
   add(v4(0), 0);
   add(v6(0, 0), 0);
@@ -205,4 +205,4 @@ void Routes::load(backend::System& system) {
   begins_.erase(repeated.begin(), repeated.end());
 }
 
-}  // namespace tambour::dns
+}  // namespace tambour::dns::detail

@@ -11,11 +11,12 @@
 #include <span>
 #include <vector>
 
-#include <tambour/ip_address.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/net/ip_address.h>
 
 #include "backend/system.h"
 
-namespace tambour::dns {
+namespace tambour::dns::detail {
 
 class Routes {
  public:
@@ -44,4 +45,4 @@ class Routes {
   std::vector<Key> begins_;  ///< The first address of each range, in ascending order.
 };
 
-}  // namespace tambour::dns
+}  // namespace tambour::dns::detail

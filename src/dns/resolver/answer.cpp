@@ -4,15 +4,15 @@
 
 #include <algorithm>
 
-namespace tambour::dns {
+namespace tambour::dns::detail {
 namespace {
 
 /// Sorting them takes a few system calls for each.
 constexpr std::size_t addresses_max = 256;
-constexpr std::uint16_t cookie_option = DnsOption::cookie;
+constexpr std::uint16_t cookie_option = dns::Option::cookie;
 
-bool is_wanted(DnsType type, DnsType wanted) noexcept {
-  return type == wanted || wanted == DnsType::any;
+bool is_wanted(dns::Type type, dns::Type wanted) noexcept {
+  return type == wanted || wanted == dns::Type::any;
 }
 
 /// True if `name` is `zone` or below it. Both are in wire form.
@@ -37,11 +37,11 @@ class ResponseReader {
       reader_.skip_name();
       reader_.u32();
     }
-    if (info_.truncated || reader_.failed()) return !reader_.failed();
+    if (info_.truncated || reader_.has_failed()) return !reader_.has_failed();
     read_answers(header.answers);
-    for (unsigned i = 0; i < header.authorities && !reader_.failed(); ++i) read_authority();
-    for (unsigned i = 0; i < header.additionals && !reader_.failed(); ++i) read_additional();
-    if (reader_.failed()) return false;
+    for (unsigned i = 0; i < header.authorities && !reader_.has_failed(); ++i) read_authority();
+    for (unsigned i = 0; i < header.additionals && !reader_.has_failed(); ++i) read_additional();
+    if (reader_.has_failed()) return false;
     info_.size = reader_.position();
     conclude();
     return true;
@@ -54,8 +54,8 @@ class ResponseReader {
     for (unsigned records = 0; records <= alias_records_max; records += count) {
       reader_ = begin;
       const unsigned cnames_before = cnames_;
-      for (unsigned i = 0; i < count && !reader_.failed(); ++i) read_answer();
-      if (reader_.failed() || cnames_ == cnames_before || found_ != 0) return;
+      for (unsigned i = 0; i < count && !reader_.has_failed(); ++i) read_answer();
+      if (reader_.has_failed() || cnames_ == cnames_before || found_ != 0) return;
     }
   }
 
@@ -63,14 +63,14 @@ class ResponseReader {
     reader_.name(name_);
     const RecordHead head = RecordHead::read(reader_);
     const std::size_t former_end = reader_.enter(head.size);
-    if (reader_.failed()) return;
+    if (reader_.has_failed()) return;
     const bool is_ours =
-        head.record_class == DnsClass::in && equal_ignoring_case(name_.view(), owner_.view());
+        head.record_class == dns::Class::in && equal_ignoring_case(name_.view(), owner_.view());
     if (is_ours && is_wanted(head.type, type_)) {
       ++found_;
       ttl_s_ = std::min(ttl_s_, ttl_of(head.ttl));
       read_data(head);
-    } else if (is_ours && head.type == DnsType::cname) {
+    } else if (is_ours && head.type == dns::Type::cname) {
       ++cnames_;
       ttl_s_ = std::min(ttl_s_, ttl_of(head.ttl));
       found_ = 0;
@@ -83,8 +83,8 @@ class ResponseReader {
   }
 
   void read_data(const RecordHead& head) {
-    const bool is_v6 = head.type == DnsType::aaaa;
-    const bool is_address = (is_v6 || head.type == DnsType::a) && type_ != DnsType::any;
+    const bool is_v6 = head.type == dns::Type::aaaa;
+    const bool is_address = (is_v6 || head.type == dns::Type::a) && type_ != dns::Type::any;
     if (!is_address || answer_.addresses.size() == addresses_max) {
       reader_.rest();
       return;
@@ -100,8 +100,8 @@ class ResponseReader {
     reader_.name(name_);
     const RecordHead head = RecordHead::read(reader_);
     const std::size_t former_end = reader_.enter(head.size);
-    if (reader_.failed()) return;
-    if (head.type == DnsType::soa && is_within_zone(owner_.view(), name_.view())) {
+    if (reader_.has_failed()) return;
+    if (head.type == dns::Type::soa && is_within_zone(owner_.view(), name_.view())) {
       reader_.skip_name();
       reader_.skip_name();
       reader_.text(16);
@@ -116,8 +116,8 @@ class ResponseReader {
     reader_.skip_name();
     const RecordHead head = RecordHead::read(reader_);
     const std::size_t former_end = reader_.enter(head.size);
-    if (reader_.failed()) return;
-    if (head.type != DnsType::opt) {
+    if (reader_.has_failed()) return;
+    if (head.type != dns::Type::opt) {
       reader_.rest();
     } else {
       info_.has_edns = true;
@@ -134,29 +134,29 @@ class ResponseReader {
   void conclude() noexcept {
     answer_.error = error_of();
     const bool is_negative =
-        answer_.error == DnsError::no_data || answer_.error == DnsError::no_such_name;
+        answer_.error == dns::ErrorCode::no_data || answer_.error == dns::ErrorCode::no_such_name;
     if (is_negative) answer_.addresses.clear();
     // The aliases of a negative answer limit it, too.
     answer_.ttl_s = is_negative ? std::min(negative_ttl_s_, ttl_s_) : ttl_s_;
   }
 
-  [[nodiscard]] DnsError error_of() const noexcept {
-    switch (DnsRcode(info_.rcode)) {
-      case DnsRcode::no_error:
-        return found_ != 0 ? no_error : DnsError::no_data;
-      case DnsRcode::format_error:
-      case DnsRcode::server_failure:
-      case DnsRcode::no_such_name:
-      case DnsRcode::not_implemented:
-      case DnsRcode::refused:
-        return DnsError(info_.rcode);
+  [[nodiscard]] dns::ErrorCode error_of() const noexcept {
+    switch (dns::Rcode(info_.rcode)) {
+      case dns::Rcode::no_error:
+        return found_ != 0 ? no_error : dns::ErrorCode::no_data;
+      case dns::Rcode::format_error:
+      case dns::Rcode::server_failure:
+      case dns::Rcode::no_such_name:
+      case dns::Rcode::not_implemented:
+      case dns::Rcode::refused:
+        return dns::ErrorCode(info_.rcode);
       default:
-        return DnsError::bad_response;
+        return dns::ErrorCode::bad_response;
     }
   }
 
   Reader reader_;
-  DnsType type_;
+  dns::Type type_;
   Answer& answer_;
   ResponseInfo& info_;
   WireName owner_;  ///< The name of the question, or that of its last cname.
@@ -169,32 +169,33 @@ class ResponseReader {
 
 }  // namespace
 
-bool is_response_to(Bytes packet, std::uint16_t id, std::string_view name, DnsType type,
+bool is_response_to(Bytes packet, std::uint16_t id, std::string_view name, dns::Type type,
                     bool exact_case) noexcept {
   Reader reader(packet);
   const Header header = Header::read(reader);
-  if (reader.failed() || header.id != id || (header.flags & Header::response) == 0) return false;
+  if (reader.has_failed() || header.id != id || (header.flags & Header::response) == 0)
+    return false;
   if (header.opcode() != 0) return false;
   if (header.questions == 0) return header.rcode() != 0;
   if (header.questions != 1) return false;
   const std::string_view question = reader.text(name.size());
-  if (reader.failed()) return false;
+  if (reader.has_failed()) return false;
   if (exact_case ? question != name : !equal_ignoring_case(question, name)) return false;
-  return DnsType(reader.u16()) == type && DnsClass(reader.u16()) == DnsClass::in &&
-         !reader.failed();
+  return dns::Type(reader.u16()) == type && dns::Class(reader.u16()) == dns::Class::in &&
+         !reader.has_failed();
 }
 
 bool read_response(Bytes packet, std::string_view key, Answer& answer, ResponseInfo& info) {
   return ResponseReader(packet, key, answer, info).read();
 }
 
-Result<DnsMessage> message_of(const Answer& answer, std::string_view key, std::uint32_t age_s) {
-  auto message = DnsMessage::parse(as_bytes(answer.message));
+Result<dns::Message> message_of(const Answer& answer, std::string_view key, std::uint32_t age_s) {
+  auto message = dns::Message::parse(as_bytes(answer.message));
   if (!message) return message;
-  const DnsType type = type_of_key(key);
-  DnsName owner = DnsNameAccess::make(name_of_key(key));
-  std::vector<DnsRecord>& answers = message->answers;
-  std::vector<DnsRecord> kept;
+  const dns::Type type = type_of_key(key);
+  dns::Name owner = dns::NameAccess::make(name_of_key(key));
+  std::vector<dns::Record>& answers = message->answers;
+  std::vector<dns::Record> kept;
   std::vector<bool> is_kept(answers.size());
   std::size_t kept_before = SIZE_MAX;
   // Usually the aliases are in order, and one pass finds everything.
@@ -202,9 +203,9 @@ Result<DnsMessage> message_of(const Answer& answer, std::string_view key, std::u
        records += answers.size()) {
     kept_before = kept.size();
     for (std::size_t i = 0; i < answers.size(); ++i) {
-      const DnsRecord& record = answers[i];
-      if (is_kept[i] || record.record_class != DnsClass::in || record.name != owner) continue;
-      const auto* const cname = record.as<DnsCname>();
+      const dns::Record& record = answers[i];
+      if (is_kept[i] || record.record_class != dns::Class::in || record.name != owner) continue;
+      const auto* const cname = record.as<dns::Cname>();
       const bool is_answer = is_wanted(record.type, type);
       if (!is_answer && cname == nullptr) continue;
       if (!is_answer) owner = cname->target;
@@ -213,12 +214,12 @@ Result<DnsMessage> message_of(const Answer& answer, std::string_view key, std::u
     }
   }
   answers = std::move(kept);
-  for (std::vector<DnsRecord>* section :
+  for (std::vector<dns::Record>* section :
        {&message->answers, &message->authorities, &message->additionals}) {
-    for (DnsRecord& each : *section) each.ttl -= std::min(each.ttl, age_s);
+    for (dns::Record& entry : *section) entry.ttl -= std::min(entry.ttl, age_s);
   }
   message->id = 0;
   return message;
 }
 
-}  // namespace tambour::dns
+}  // namespace tambour::dns::detail

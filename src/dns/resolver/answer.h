@@ -1,6 +1,6 @@
 // The answer to one question, and how it is read from a response.
 //
-// The resolver reads responses here and not as DnsMessage, because most of them only carry
+// The resolver reads responses here and not as dns::Message, because most of them only carry
 // addresses.
 #pragma once
 
@@ -10,17 +10,18 @@
 #include <string_view>
 #include <vector>
 
-#include <tambour/dns_error.h>
-#include <tambour/dns_message.h>
-#include <tambour/ip_address.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/dns/error.h>
+#include <tambour/dns/message.h>
+#include <tambour/net/ip_address.h>
 
 #include "dns/resolver/question.h"
 #include "dns_message/reader.h"
 
-namespace tambour::dns {
+namespace tambour::dns::detail {
 
 struct Answer {
-  DnsError error = no_error;
+  dns::ErrorCode error = no_error;
   std::uint32_t ttl_s = 0;             ///< How long it may be kept.
   std::vector<IpAddress> addresses{};  ///< Of questions for A and AAAA.
   std::string message{};               ///< The response; empty if there is none.
@@ -40,7 +41,7 @@ struct ResponseInfo {
 /// True if the packet is a response with this id to exactly this question, or an error with this id
 /// and no question. `name` is compared byte by byte if `exact_case`.
 [[nodiscard]] bool is_response_to(Bytes packet, std::uint16_t id, std::string_view name,
-                                  DnsType type, bool exact_case) noexcept;
+                                  dns::Type type, bool exact_case) noexcept;
 
 /// Reads a packet for which is_response_to() is true. Follows aliases from the name of the
 /// question; ignores other records. Returns false if the packet is malformed. A truncated response
@@ -50,7 +51,7 @@ struct ResponseInfo {
 
 /// The response as a message, without the answers that do not belong to the question, and with the
 /// times to live that remain after `age_s`.
-[[nodiscard]] Result<DnsMessage> message_of(const Answer& answer, std::string_view key,
-                                            std::uint32_t age_s);
+[[nodiscard]] Result<dns::Message> message_of(const Answer& answer, std::string_view key,
+                                              std::uint32_t age_s);
 
-}  // namespace tambour::dns
+}  // namespace tambour::dns::detail

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 
-namespace tambour::dns {
+namespace tambour::dns::detail {
 namespace {
 
 constexpr std::size_t slots_min = 64;
@@ -76,8 +76,8 @@ void Cache::grow() {
   if ((count_ + 1) * 3 <= slots_.size() * 2) return;
   std::vector<Slot> former(std::max(slots_.size() * 2, slots_min));
   former.swap(slots_);
-  for (const Slot& each : former) {
-    if (each.entry != nullptr) slots_[slot_of(each.entry->key, each.hash)] = each;
+  for (const Slot& slot : former) {
+    if (slot.entry != nullptr) slots_[slot_of(slot.entry->key, slot.hash)] = slot;
   }
 }
 
@@ -102,9 +102,9 @@ void Cache::remove(std::size_t slot) noexcept {
 }
 
 void Cache::clear() noexcept {
-  for (const Slot& each : slots_) delete each.entry;
+  for (const Slot& slot : slots_) delete slot.entry;
   slots_.clear();
   bytes_ = count_ = 0;
 }
 
-}  // namespace tambour::dns
+}  // namespace tambour::dns::detail

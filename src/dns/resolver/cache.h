@@ -10,13 +10,14 @@
 #include <string_view>
 #include <vector>
 
-#include <tambour/clock.h>
+#include <tambour/base/clock.h>
 #include <tambour/detail/intrusive_list.h>
+#include <tambour/detail/namespaces.h>
 
 #include "dns/resolver/answer.h"
 #include "dns/resolver/question.h"
 
-namespace tambour::dns {
+namespace tambour::dns::detail {
 
 class Cache {
  public:
@@ -65,4 +66,4 @@ class Cache {
   detail::IntrusiveList<Entry> order_;  ///< The least recently used first.
 };
 
-}  // namespace tambour::dns
+}  // namespace tambour::dns::detail

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "dns/resolver/service.h"
 
-namespace tambour::dns {
+namespace tambour::dns::detail {
 namespace {
 
 constexpr std::int64_t second_ns = 1'000'000'000;
@@ -24,7 +24,7 @@ EngineReference::EngineReference(Engine& engine) noexcept : engine_(&engine) {
   engine.references_.push_back(*this);
 }
 
-Engine::Engine(EventLoop& loop, DnsResolverOptions options)
+Engine::Engine(EventLoop& loop, dns::ResolverOptions options)
     : loop_(loop),
       core_(loop::core_of(loop)),
       options_(std::move(options)),
@@ -43,9 +43,9 @@ Engine::Engine(EventLoop& loop, DnsResolverOptions options)
 Engine::~Engine() {
   ends_ = true;
   unlink();
-  while (EngineReference* const each = references_.front()) {
-    each->unlink();
-    each->engine_ = nullptr;
+  while (EngineReference* const engine_reference = references_.front()) {
+    engine_reference->unlink();
+    engine_reference->engine_ = nullptr;
   }
   // The waiters get null: the resolver is gone.
   for (auto& [key, query] : queries_) query->finish_waiters(nullptr);
@@ -74,8 +74,9 @@ void Engine::use_configuration() {
   auto set = std::make_shared<ServerSet>();
   set->conf = std::make_shared<const ResolvConf>(configuration_.resolv_conf());
   const bool is_tcp_only = set->conf->use_vc || options_.transport != nullptr;
-  for (const Endpoint& each : set->conf->servers)
-    set->servers.push_back(std::make_unique<Server>(*this, each, set->servers.size(), is_tcp_only));
+  for (const Endpoint& server : set->conf->servers)
+    set->servers.push_back(
+        std::make_unique<Server>(*this, server, set->servers.size(), is_tcp_only));
   // Other servers may answer differently.
   cache_.clear();
   retire(std::exchange(servers_, std::move(set)));
@@ -89,7 +90,7 @@ Cache::Hit Engine::look_up(const QuestionKey& key, Waiter& waiter) {
   }
   if (waiting_ >= options_.lookups_max) {
     static const AnswerPointer refusal =
-        std::make_shared<const Answer>(Answer{.error = DnsError::too_many_lookups});
+        std::make_shared<const Answer>(Answer{.error = dns::ErrorCode::too_many_lookups});
     return {.answer = refusal};
   }
   const auto [found, is_new] = queries_.try_emplace(std::string(key.view()));
@@ -126,10 +127,10 @@ Cache::Hit Engine::look_up(const QuestionKey& key, Waiter& waiter) {
 
 void Engine::keep(std::string&& key, const AnswerPointer& answer) noexcept {
   Duration lifetime = std::chrono::seconds(answer->ttl_s);
-  const DnsError error = answer->error;
+  const dns::ErrorCode error = answer->error;
   if (error == no_error) {
     lifetime = std::min(lifetime, options_.ttl_max);
-  } else if (error == DnsError::no_data || error == DnsError::no_such_name) {
+  } else if (error == dns::ErrorCode::no_data || error == dns::ErrorCode::no_such_name) {
     lifetime = std::min(lifetime, options_.negative_ttl_max);
   } else {
     lifetime = options_.failure_ttl;
@@ -176,8 +177,8 @@ void Engine::retire(std::shared_ptr<ServerSet> set) noexcept {
   added.next_retired = std::exchange(retired_, std::move(set));
 }
 
-DnsResolverStats Engine::stats() const noexcept {
-  DnsResolverStats stats = stats_;
+dns::ResolverStats Engine::stats() const noexcept {
+  dns::ResolverStats stats = stats_;
   stats.reloads = configuration_.reloads();
   stats.cache_bytes = cache_.bytes();
   stats.in_flight = queries_.size();
@@ -203,8 +204,8 @@ void Engine::expire(std::int64_t now_ns) {
   if (now_ns < idle_check_ns_) return;
   idle_check_ns_ = base::end_of_time_ns;
   std::int64_t used_ns = std::numeric_limits<std::int64_t>::max();
-  for (const auto& each : servers_->servers)
-    used_ns = std::min(used_ns, each->close_idle(now_ns - idle_ns));
+  for (const auto& server : servers_->servers)
+    used_ns = std::min(used_ns, server->close_idle(now_ns - idle_ns));
   order_.close();
   if (used_ns != std::numeric_limits<std::int64_t>::max())
     // A socket that was not used for so long, and yet is open, waits for an answer.
@@ -216,8 +217,9 @@ void Engine::disown() noexcept {
   if (servers_ != nullptr) servers_->disown();
   // Those of earlier configurations.
   for (const auto& [key, query] : queries_) query->servers().disown();
-  for (const ServerSet* each = retired_.get(); each != nullptr; each = each->next_retired.get())
-    each->disown();
+  for (const ServerSet* server_set = retired_.get(); server_set != nullptr;
+       server_set = server_set->next_retired.get())
+    server_set->disown();
 }
 
 void Engine::reopen() {
@@ -226,7 +228,7 @@ void Engine::reopen() {
   order_.close();
   if (servers_ == nullptr) return;
   for (const auto& [key, query] : queries_) query->restart();
-  for (const auto& each : servers_->servers) each->close_all();
+  for (const auto& server : servers_->servers) server->close_all();
 }
 
-}  // namespace tambour::dns
+}  // namespace tambour::dns::detail

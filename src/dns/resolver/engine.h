@@ -12,8 +12,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include <tambour/dns_resolver.h>
-#include <tambour/event_loop.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/dns/resolver.h>
+#include <tambour/loop/event_loop.h>
 
 #include "backend/backend.h"
 #include "base/clock.h"
@@ -26,7 +27,7 @@
 #include "dns/transport/server.h"
 #include "loop/core.h"
 
-namespace tambour::dns {
+namespace tambour::dns::detail {
 
 class Engine;
 
@@ -52,14 +53,14 @@ class Engine : private detail::ListHook<Engine> {
   /// For recvmmsg(2); shared by all ports.
   struct Buffers {
     static constexpr std::size_t count = 16;
-    /// More than any server may send: DnsEdns::udp_bytes_default.
+    /// More than any server may send: dns::Edns::udp_bytes_default.
     static constexpr std::size_t bytes_each = 1536;
     std::array<mmsghdr, count> messages;
     std::array<iovec, count> vectors;
     std::array<std::array<std::byte, bytes_each>, count> bytes;
   };
 
-  Engine(EventLoop& loop, DnsResolverOptions options);
+  Engine(EventLoop& loop, dns::ResolverOptions options);
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
   ~Engine();
@@ -67,7 +68,7 @@ class Engine : private detail::ListHook<Engine> {
   [[nodiscard]] EventLoop& loop() const noexcept { return loop_; }
   [[nodiscard]] loop::Core& core() const noexcept { return core_; }
   [[nodiscard]] backend::System& system() const noexcept { return core_.backend().system(); }
-  [[nodiscard]] const DnsResolverOptions& options() const noexcept { return options_; }
+  [[nodiscard]] const dns::ResolverOptions& options() const noexcept { return options_; }
   [[nodiscard]] Entropy& entropy() noexcept { return entropy_; }
   /// The preferred one first. See AddressOrder::sort().
   void sort(std::vector<IpAddress>& addresses) {
@@ -115,7 +116,7 @@ class Engine : private detail::ListHook<Engine> {
   void count_retry() noexcept { ++stats_.retries; }
   void count_rejected() noexcept { ++stats_.rejected; }
   void count_fallback() noexcept { ++stats_.fallbacks; }
-  [[nodiscard]] DnsResolverStats stats() const noexcept;
+  [[nodiscard]] dns::ResolverStats stats() const noexcept;
 
   // For the service of the loop.
   /// Sends what was queued in this iteration; returns when there is something to close.
@@ -142,7 +143,7 @@ class Engine : private detail::ListHook<Engine> {
 
   EventLoop& loop_;
   loop::Core& core_;
-  DnsResolverOptions options_;
+  dns::ResolverOptions options_;
   Entropy entropy_;
   AddressOrder order_;
   Configuration configuration_;
@@ -159,7 +160,7 @@ class Engine : private detail::ListHook<Engine> {
   std::string packet_;
   std::int64_t idle_check_ns_;  ///< The end of time if no socket is open.
   bool ends_ = false;
-  DnsResolverStats stats_{};
+  dns::ResolverStats stats_{};
 };
 
-}  // namespace tambour::dns
+}  // namespace tambour::dns::detail

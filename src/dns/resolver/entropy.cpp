@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 
-namespace tambour::dns {
+namespace tambour::dns::detail {
 
 std::uint64_t Entropy::next() noexcept {
   if (backend_.has_virtual_time()) return backend_.random();
@@ -23,4 +23,4 @@ std::uint64_t Entropy::next() noexcept {
   return std::exchange(numbers_[--left_], 0);
 }
 
-}  // namespace tambour::dns
+}  // namespace tambour::dns::detail

@@ -5,9 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <tambour/detail/namespaces.h>
+
 #include "backend/backend.h"
 
-namespace tambour::dns {
+namespace tambour::dns::detail {
 
 /// From getrandom(2); in a simulation, from its seed.
 class Entropy {
@@ -24,4 +26,4 @@ class Entropy {
   std::size_t left_ = 0;
 };
 
-}  // namespace tambour::dns
+}  // namespace tambour::dns::detail

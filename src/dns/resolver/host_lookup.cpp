@@ -13,14 +13,14 @@
 #include "base/failure.h"
 #include "dns_message/wire_name.h"
 
-namespace tambour::dns {
+namespace tambour::dns::detail {
 namespace {
 
 /// The EAI_ value of one answer, as getaddrinfo(3) has it. 0: it has addresses.
 int eai_of(const Answer& answer) noexcept {
   if (answer.error == no_error) return answer.addresses.empty() ? EAI_NODATA : 0;
-  if (answer.error == DnsError::no_data) return EAI_NODATA;
-  return answer.error == DnsError::no_such_name ? EAI_NONAME : EAI_AGAIN;
+  if (answer.error == dns::ErrorCode::no_data) return EAI_NODATA;
+  return answer.error == dns::ErrorCode::no_such_name ? EAI_NONAME : EAI_AGAIN;
 }
 
 std::string_view without_dot(std::string_view host) noexcept {
@@ -56,7 +56,7 @@ HostLookup::State HostLookup::start() {
   } else if (!use_literal()) {
     const auto is_ascii = [](char byte) { return static_cast<unsigned char>(byte) < 0x80; };
     if (!std::ranges::all_of(host_, is_ascii)) {
-      finish(DnsError::non_ascii_name);
+      finish(dns::ErrorCode::non_ascii_name);
     } else {
       engine_->refresh();
       sources_ = engine_->configuration().sources();
@@ -124,8 +124,8 @@ void HostLookup::next_source() {
 Status HostLookup::ask_hosts() {
   std::vector<IpAddress> found;
   engine_->configuration().hosts().find(host_, found);
-  for (const IpAddress& each : found) {
-    if (wants(each.is_v6())) addresses_.push_back(each);
+  for (const IpAddress& ip_address : found) {
+    if (wants(ip_address.is_v6())) addresses_.push_back(ip_address);
   }
   return addresses_.empty() ? Status::not_found : Status::success;
 }
@@ -145,7 +145,7 @@ void HostLookup::begin_dns() {
     state_ = State::fallback;
     return;
   }
-  if (const DnsError error = parse_name(host_, name_); error != no_error) {
+  if (const dns::ErrorCode error = parse_name(host_, name_); error != no_error) {
     source_error_ = EAI_NONAME;
     end_source(Status::not_found);
     return next_source();
@@ -167,7 +167,7 @@ bool HostLookup::make_candidate(WireName& into) const {
   if (is_absolute_ || number > search.size()) return false;
   if (number == search.size()) {
     // The name as it is, at last, unless the root was in the search list.
-    return !as_is_first_ && std::ranges::none_of(search, &DnsName::is_root);
+    return !as_is_first_ && std::ranges::none_of(search, &dns::Name::is_root);
   }
   into = {};
   const std::string_view suffix = search[number].wire();
@@ -197,13 +197,13 @@ void HostLookup::next_candidate() {
 }
 
 void HostLookup::ask_candidate(const WireName& name) {
-  QuestionKey key(name.view(), DnsType::a);
-  constexpr std::array types{DnsType::aaaa, DnsType::a};
+  QuestionKey key(name.view(), dns::Type::a);
+  constexpr std::array types{dns::Type::aaaa, dns::Type::a};
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     Part& part = parts_[i];
     part.type = types[i];
     part.answer = nullptr;
-    const bool is_v6 = part.type == DnsType::aaaa;
+    const bool is_v6 = part.type == dns::Type::aaaa;
     part.is_queried = wants(is_v6) && !(is_v6 && conf_->no_aaaa);
     part.is_answered = !part.is_queried;
     if (!part.is_queried) continue;
@@ -234,19 +234,19 @@ HostLookup::State HostLookup::proceed() {
 }
 
 void HostLookup::end_candidate() {
-  const auto has_addresses = [](const Part& each) {
-    return each.answer != nullptr && eai_of(*each.answer) == 0;
+  const auto has_addresses = [](const Part& entry) {
+    return entry.answer != nullptr && eai_of(*entry.answer) == 0;
   };
   if (std::ranges::any_of(parts_, has_addresses)) return finish({});
   int eai = EAI_NONAME;
-  for (const Part& each : parts_) {
-    if (!each.is_queried) continue;
-    if (each.answer->error == DnsError::too_many_lookups)
-      return finish(make_error_code(each.answer->error));
-    const int value = eai_of(*each.answer);
+  for (const Part& part : parts_) {
+    if (!part.is_queried) continue;
+    if (part.answer->error == dns::ErrorCode::too_many_lookups)
+      return finish(make_error_code(part.answer->error));
+    const int value = eai_of(*part.answer);
     if (value == EAI_AGAIN || eai == EAI_NONAME) eai = value;
     // Servers that do not answer will not answer for the next candidate.
-    if (each.answer->error == DnsError::timeout) ends_search_ = true;
+    if (part.answer->error == dns::ErrorCode::timeout) ends_search_ = true;
   }
   if (as_is_first_ && candidate_ == 1) as_is_error_ = eai;
   any_no_data_ = any_no_data_ || eai == EAI_NODATA;
@@ -267,14 +267,14 @@ void HostLookup::finish(Error error) {
 
 const std::vector<IpAddress>& HostLookup::addresses() {
   bool is_new = std::exchange(is_unsorted_, false);
-  for (Part& each : parts_) {
-    if (each.is_used || each.answer == nullptr || eai_of(*each.answer) != 0) continue;
-    addresses_.insert(addresses_.end(), each.answer->addresses.begin(),
-                      each.answer->addresses.end());
-    each.is_used = is_new = true;
+  for (Part& part : parts_) {
+    if (part.is_used || part.answer == nullptr || eai_of(*part.answer) != 0) continue;
+    addresses_.insert(addresses_.end(), part.answer->addresses.begin(),
+                      part.answer->addresses.end());
+    part.is_used = is_new = true;
   }
   if (is_new) engine_->sort(addresses_);
   return addresses_;
 }
 
-}  // namespace tambour::dns
+}  // namespace tambour::dns::detail

@@ -10,15 +10,16 @@
 #include <string_view>
 #include <vector>
 
-#include <tambour/ip_address.h>
-#include <tambour/resolver.h>
-#include <tambour/task_event.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/net/ip_address.h>
+#include <tambour/net/resolver.h>
+#include <tambour/task/event.h>
 
 #include "dns/resolver/engine.h"
 #include "dns/resolver/query.h"
 #include "dns_message/nsswitch.h"
 
-namespace tambour::dns {
+namespace tambour::dns::detail {
 
 /// Lives in the frame of the task that looks up; destroying it cancels the lookup.
 class HostLookup {
@@ -59,7 +60,7 @@ class HostLookup {
     explicit Part(HostLookup& in) noexcept : lookup(in) {}
     void answered(AnswerPointer with) noexcept override;
     HostLookup& lookup;
-    DnsType type{};
+    dns::Type type{};
     bool is_queried = false;
     bool is_answered = false;
     bool is_used = false;  ///< Its addresses are in `addresses_`.
@@ -109,4 +110,4 @@ class HostLookup {
   std::optional<TaskEvent> changed_;
 };
 
-}  // namespace tambour::dns
+}  // namespace tambour::dns::detail

@@ -12,7 +12,7 @@
 #include "dns_message/writer.h"
 #include "loop/core.h"
 
-namespace tambour::dns {
+namespace tambour::dns::detail {
 namespace {
 
 constexpr std::size_t servers_max = 32;
@@ -20,7 +20,7 @@ constexpr unsigned doublings_max = 6;
 /// The delay after which sending is tried again if there was no memory.
 constexpr std::int64_t no_memory_ns = 100'000'000;
 
-AnswerPointer answer_with(DnsError error) {
+AnswerPointer answer_with(dns::ErrorCode error) {
   return std::make_shared<const Answer>(Answer{.error = error});
 }
 
@@ -39,8 +39,8 @@ struct QueryOptions {
 /// RFC 6891; RFC 7873; RFC 7830.
 void write_edns(std::string& packet, Writer& writer, const QueryOptions& options) {
   writer.u8(0);
-  writer.u16(static_cast<std::uint16_t>(DnsType::opt));
-  writer.u16(DnsEdns::udp_bytes_default);
+  writer.u16(static_cast<std::uint16_t>(dns::Type::opt));
+  writer.u16(dns::Edns::udp_bytes_default);
   writer.u32(0);
   const std::string_view cookie = options.cookie;
   std::size_t size = cookie.empty() ? 0 : option_head_bytes + cookie.size();
@@ -52,19 +52,19 @@ void write_edns(std::string& packet, Writer& writer, const QueryOptions& options
   }
   writer.u16(static_cast<std::uint16_t>(size));
   if (!cookie.empty()) {
-    writer.u16(DnsOption::cookie);
+    writer.u16(dns::Option::cookie);
     writer.u16(static_cast<std::uint16_t>(cookie.size()));
     writer.text(cookie);
   }
   if (options.is_padded) {
-    writer.u16(DnsOption::padding);
+    writer.u16(dns::Option::padding);
     writer.u16(static_cast<std::uint16_t>(padding));
     writer.text(std::string(padding, '\0'));
   }
 }
 
 /// RFC 1035, section 4.1.1.
-void write_query(std::string& packet, std::uint16_t id, std::string_view name, DnsType type,
+void write_query(std::string& packet, std::uint16_t id, std::string_view name, dns::Type type,
                  const QueryOptions& options) {
   Writer writer(packet);
   writer.u16(id);
@@ -74,7 +74,7 @@ void write_query(std::string& packet, std::uint16_t id, std::string_view name, D
   writer.u16(options.has_edns ? 1 : 0);
   writer.name(name);
   writer.u16(static_cast<std::uint16_t>(type));
-  writer.u16(static_cast<std::uint16_t>(DnsClass::in));
+  writer.u16(static_cast<std::uint16_t>(dns::Class::in));
   if (options.has_edns) write_edns(packet, writer, options);
 }
 
@@ -151,7 +151,7 @@ void Query::retry_later() noexcept {
 void Query::restart() {
   if (deadline_ns_ == 0) return;
   attempts_.clear();
-  for (const auto& each : set_->servers) each->close_all();
+  for (const auto& server : set_->servers) server->close_all();
   tried_ = 0;
   timer_.start(Duration::zero());
 }
@@ -173,12 +173,12 @@ Server* Query::choose() noexcept {
   const std::size_t first = set_->conf->rotate ? set_->rotation % count : 0;
   Server* best = nullptr;
   for (std::size_t i = 0; i < count; ++i) {
-    Server& each = *servers[(first + i) % count];
-    if (is_tried(each)) continue;
-    const bool is_better = best == nullptr || (best->is_dead() && !each.is_dead()) ||
-                           (best->is_dead() == each.is_dead() && !set_->conf->rotate &&
-                            each.cost_ns() < best->cost_ns());
-    if (is_better) best = &each;
+    Server& server = *servers[(first + i) % count];
+    if (is_tried(server)) continue;
+    const bool is_better = best == nullptr || (best->is_dead() && !server.is_dead()) ||
+                           (best->is_dead() == server.is_dead() && !set_->conf->rotate &&
+                            server.cost_ns() < best->cost_ns());
+    if (is_better) best = &server;
   }
   return best;
 }
@@ -186,9 +186,9 @@ Server* Query::choose() noexcept {
 /// Returns true if an error is final: the servers that have not answered with one are dead.
 bool Query::has_failed_everywhere() const noexcept {
   if (failed_ == 0) return false;
-  return std::ranges::all_of(set_->servers, [this](const auto& each) {
-    return (failed_ >> each->number() & 1U) != 0 || each->is_dead() ||
-           each->number() >= servers_max;
+  return std::ranges::all_of(set_->servers, [this](const auto& entry) {
+    return (failed_ >> entry->number() & 1U) != 0 || entry->is_dead() ||
+           entry->number() >= servers_max;
   });
 }
 
@@ -201,9 +201,9 @@ void Query::send_to_next() {
     server = choose();
   }
   const Transport transport = server->is_tcp_only() ? Transport::tcp : Transport::udp;
-  for (const auto& each : set_->servers) {
-    if (each.get() != server && each->wants_probe(engine_.core().now_ns()))
-      send(*each, transport, true);
+  for (const auto& entry : set_->servers) {
+    if (entry.get() != server && entry->wants_probe(engine_.core().now_ns()))
+      send(*entry, transport, true);
   }
   send(*server, transport);
 }
@@ -229,7 +229,7 @@ void Query::send(Server& server, Transport transport, bool is_probe) {
   std::uint16_t id;
   do id = static_cast<std::uint16_t>(engine_.entropy().next());
   while (port != nullptr ? port->has_id(id) : server.tcp().has_id(id));
-  const DnsResolverOptions& options = engine_.options();
+  const dns::ResolverOptions& options = engine_.options();
   // An attacker can neither spoof nor read the packets of a secure transport, but see their sizes.
   const bool is_secure = options.transport != nullptr;
   const bool has_edns = options.edns && server.has_edns() && !is_plain(server);
@@ -267,15 +267,15 @@ void Query::start_timer(const Server& server, std::int64_t now_ns) noexcept {
 }
 
 const Query::Attempt* Query::attempt_over_tcp(const Server& server) const noexcept {
-  const auto found = std::ranges::find_if(attempts_, [&](const Attempt& each) {
-    return each.server == &server && each.port == nullptr;
+  const auto found = std::ranges::find_if(attempts_, [&](const Attempt& attempt) {
+    return attempt.server == &server && attempt.port == nullptr;
   });
   return found != attempts_.end() ? &*found : nullptr;
 }
 
 Query::Attempt Query::end_attempt(Server& server, UdpPort* port, std::uint16_t id) noexcept {
-  const auto found = std::ranges::find_if(attempts_, [&](const Attempt& each) {
-    return each.server == &server && each.port == port && each.id == id;
+  const auto found = std::ranges::find_if(attempts_, [&](const Attempt& attempt) {
+    return attempt.server == &server && attempt.port == port && attempt.id == id;
   });
   const Attempt ended = *found;
   attempts_.erase(found);
@@ -318,7 +318,7 @@ bool Query::take_tcp(Server& server, std::uint16_t id, Bytes packet) {
   } else {
     // It would be the same again.
     engine_.count_rejected();
-    try_next(server, DnsError::bad_response);
+    try_next(server, dns::ErrorCode::bad_response);
   }
   return true;
 }
@@ -327,23 +327,23 @@ void Query::take(const Attempt& attempt, Bytes packet, Answer answer, const Resp
   Server& server = *attempt.server;
   const Transport transport = attempt.port == nullptr ? Transport::tcp : Transport::udp;
   if (info.truncated) return send(server, Transport::tcp);
-  const bool is_about_edns =
-      answer.error == DnsError::format_error || answer.error == DnsError::not_implemented;
+  const bool is_about_edns = answer.error == dns::ErrorCode::format_error ||
+                             answer.error == dns::ErrorCode::not_implemented;
   if (is_about_edns && attempt.has_edns && !info.has_edns) {
     // If the query was sent without EDNS already, its answer is still to come.
     if (is_plain(server)) return;
     plain_ |= 1U << server.number();
     return send(server, transport);
   }
-  if (DnsRcode(info.rcode) == DnsRcode::bad_cookie && transport == Transport::udp) {
+  if (dns::Rcode(info.rcode) == dns::Rcode::bad_cookie && transport == Transport::udp) {
     // The response has brought a new cookie. If that one is not accepted either, TCP needs none.
     return send(server, std::exchange(retried_cookie_, true) ? Transport::tcp : Transport::udp);
   }
   // An error without the question could belong to another query, so that it says only that this
   // server does not answer this query: it is not cached, and other servers are asked.
   const bool is_answer =
-      info.has_question && (answer.error == no_error || answer.error == DnsError::no_data ||
-                            answer.error == DnsError::no_such_name);
+      info.has_question && (answer.error == no_error || answer.error == dns::ErrorCode::no_data ||
+                            answer.error == dns::ErrorCode::no_such_name);
   if (!is_answer) return try_next(server, answer.error);
   // Not at the first error, which may have another reason.
   if (is_plain(server) && !attempt.has_edns && server.has_edns()) server.disable_edns();
@@ -352,10 +352,11 @@ void Query::take(const Attempt& attempt, Bytes packet, Answer answer, const Resp
   finish(std::make_shared<const Answer>(std::move(answer)));
 }
 
-void Query::attempt_failed(Server& server, const UdpPort* port, DnsError error) noexcept {
-  std::erase_if(attempts_,
-                [&](const Attempt& each) { return each.server == &server && each.port == port; });
-  const bool is_final = error != DnsError::timeout;
+void Query::attempt_failed(Server& server, const UdpPort* port, dns::ErrorCode error) noexcept {
+  std::erase_if(attempts_, [&](const Attempt& attempt) {
+    return attempt.server == &server && attempt.port == port;
+  });
+  const bool is_final = error != dns::ErrorCode::timeout;
   if (last_ != &server && !is_final) return;
   try {
     if (is_final) return try_next(server, error);
@@ -374,9 +375,9 @@ void Query::server_failed(Server& server) {
   timer_.start(Duration(std::max<std::int64_t>(std::min(left_ns, delay_ns), 0)));
 }
 
-void Query::try_next(Server& server, DnsError error) {
+void Query::try_next(Server& server, dns::ErrorCode error) {
   // SERVFAIL is the error that says most.
-  if (error_ != DnsError::server_failure) error_ = error;
+  if (error_ != dns::ErrorCode::server_failure) error_ = error;
   failed_ |= 1U << server.number();
   if (last_ != &server && last_ != nullptr) return;  // Another server is still to answer.
   last_ = nullptr;
@@ -392,7 +393,7 @@ void Query::forget(const Attempt& attempt) noexcept {
 }
 
 void Query::forget_attempts() noexcept {
-  for (const Attempt& each : attempts_) forget(each);
+  for (const Attempt& attempt : attempts_) forget(attempt);
   attempts_.clear();
 }
 
@@ -402,6 +403,6 @@ void Query::finish(const AnswerPointer& answer) {
   engine_.end(*this, answer);
 }
 
-void Query::finish_with(DnsError error) { finish(answer_with(error)); }
+void Query::finish_with(dns::ErrorCode error) { finish(answer_with(error)); }
 
-}  // namespace tambour::dns
+}  // namespace tambour::dns::detail

@@ -12,12 +12,13 @@
 #include <vector>
 
 #include <tambour/detail/intrusive_list.h>
-#include <tambour/timer.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/loop/timer.h>
 
 #include "dns/resolver/answer.h"
 #include "dns/transport/server.h"
 
-namespace tambour::dns {
+namespace tambour::dns::detail {
 
 class Engine;
 class Query;
@@ -72,7 +73,7 @@ class Query {
   /// `port`: null for TCP. It has forgotten this query. `error`: if it is not `timeout`, the server
   /// is not queried again.
   void attempt_failed(Server& server, const UdpPort* port,
-                      DnsError error = DnsError::timeout) noexcept;
+                      dns::ErrorCode error = dns::ErrorCode::timeout) noexcept;
 
  private:
   friend class Waiter;
@@ -106,14 +107,14 @@ class Query {
   void retry_later() noexcept;
   void start_timer(const Server& server, std::int64_t now_ns) noexcept;
   void take(const Attempt& attempt, Bytes packet, Answer answer, const ResponseInfo& info);
-  void try_next(Server& server, DnsError error);
+  void try_next(Server& server, dns::ErrorCode error);
   [[nodiscard]] const Attempt* attempt_over_tcp(const Server& server) const noexcept;
   /// Removes the attempt that a response belongs to, so that copies of the response have no effect.
   [[nodiscard]] Attempt end_attempt(Server& server, UdpPort* port, std::uint16_t id) noexcept;
   void forget(const Attempt& attempt) noexcept;
   void forget_attempts() noexcept;
   void finish(const AnswerPointer& answer);
-  void finish_with(DnsError error);
+  void finish_with(dns::ErrorCode error);
 
   Engine& engine_;
   std::string_view key_;
@@ -128,9 +129,9 @@ class Query {
   Server* last_ = nullptr;  ///< The one that the timer is for.
   bool has_sent_ = false;
   bool retried_cookie_ = false;
-  DnsError error_ = DnsError::timeout;
+  dns::ErrorCode error_ = dns::ErrorCode::timeout;
   std::int64_t deadline_ns_ = 0;  ///< 0: not started.
   Timer timer_;
 };
 
-}  // namespace tambour::dns
+}  // namespace tambour::dns::detail

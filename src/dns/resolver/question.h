@@ -7,16 +7,17 @@
 #include <string>
 #include <string_view>
 
-#include <tambour/dns_record.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/dns/record.h>
 
 #include "dns_message/wire_name.h"
 
-namespace tambour::dns {
+namespace tambour::dns::detail {
 
 /// The name in wire form and lower case, and two bytes of the type.
 class QuestionKey {
  public:
-  QuestionKey(std::string_view wire_name, DnsType type) noexcept : size_(wire_name.size()) {
+  QuestionKey(std::string_view wire_name, dns::Type type) noexcept : size_(wire_name.size()) {
     for (std::size_t i = 0; i < size_; ++i) bytes_[i] = to_lower(wire_name[i]);
     set_type(type);
   }
@@ -24,22 +25,22 @@ class QuestionKey {
   [[nodiscard]] std::string_view view() const noexcept { return {bytes_.data(), size_ + 2}; }
   [[nodiscard]] std::string_view name() const noexcept { return {bytes_.data(), size_}; }
 
-  void set_type(DnsType type) noexcept {
+  void set_type(dns::Type type) noexcept {
     bytes_[size_] = static_cast<char>(static_cast<std::uint16_t>(type) >> 8U);
     bytes_[size_ + 1] = static_cast<char>(type);
   }
 
  private:
-  std::array<char, DnsName::bytes_max + 2> bytes_;
+  std::array<char, dns::Name::bytes_max + 2> bytes_;
   std::size_t size_;
 };
 
 [[nodiscard]] inline std::string_view name_of_key(std::string_view key) noexcept {
   return key.substr(0, key.size() - 2);
 }
-[[nodiscard]] inline DnsType type_of_key(std::string_view key) noexcept {
-  return DnsType(static_cast<std::uint8_t>(key[key.size() - 2]) << 8U |
-                 static_cast<std::uint8_t>(key.back()));
+[[nodiscard]] inline dns::Type type_of_key(std::string_view key) noexcept {
+  return dns::Type(static_cast<std::uint8_t>(key[key.size() - 2]) << 8U |
+                   static_cast<std::uint8_t>(key.back()));
 }
 
 /// For maps that are searched with a view.
@@ -51,4 +52,4 @@ struct KeyHash {
   std::size_t operator()(std::string_view key) const { return std::hash<std::string_view>()(key); }
 };
 
-}  // namespace tambour::dns
+}  // namespace tambour::dns::detail

@@ -6,37 +6,37 @@
 
 #include "base/clock.h"
 
-namespace tambour::dns {
+namespace tambour::dns::detail {
 
-DnsResolver& Service::default_resolver(EventLoop& loop) {
-  if (default_ == nullptr) default_ = std::make_unique<DnsResolver>(loop);
+dns::Resolver& Service::default_resolver(EventLoop& loop) {
+  if (default_ == nullptr) default_ = std::make_unique<dns::Resolver>(loop);
   return *default_;
 }
 
 std::int64_t Service::before_wait() noexcept {
   std::int64_t next_ns = base::end_of_time_ns;
-  for (Engine* each = engines_.front(); each != nullptr; each = engines_.after(*each))
-    next_ns = std::min(next_ns, each->before_wait());
+  for (Engine* engine = engines_.front(); engine != nullptr; engine = engines_.after(*engine))
+    next_ns = std::min(next_ns, engine->before_wait());
   return next_ns;
 }
 
 void Service::expire(std::int64_t now_ns) noexcept {
-  for (Engine* each = engines_.front(); each != nullptr; each = engines_.after(*each))
-    each->expire(now_ns);
+  for (Engine* engine = engines_.front(); engine != nullptr; engine = engines_.after(*engine))
+    engine->expire(now_ns);
 }
 
 void Service::disown_if_lost(bool has_all) noexcept {
   if (has_all) return;
-  for (Engine* each = engines_.front(); each != nullptr; each = engines_.after(*each))
-    each->disown();
+  for (Engine* engine = engines_.front(); engine != nullptr; engine = engines_.after(*engine))
+    engine->disown();
 }
 
 Result<> Service::reopen() noexcept {
-  for (Engine* each = engines_.front(); each != nullptr; each = engines_.after(*each))
-    each->reopen();
+  for (Engine* engine = engines_.front(); engine != nullptr; engine = engines_.after(*engine))
+    engine->reopen();
   return {};
 }
 
 void Service::close() noexcept { default_.reset(); }
 
-}  // namespace tambour::dns
+}  // namespace tambour::dns::detail

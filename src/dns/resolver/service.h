@@ -5,20 +5,21 @@
 #include <memory>
 
 #include <tambour/detail/intrusive_list.h>
-#include <tambour/dns_resolver.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/dns/resolver.h>
 
 #include "dns/resolver/engine.h"
 #include "loop/service.h"
 
-namespace tambour::dns {
+namespace tambour::dns::detail {
 
 class Service final : public loop::Service {
  public:
   explicit Service(loop::Core& core) noexcept : core_(core) {}
 
   void add(Engine& engine) noexcept { engines_.push_back(engine); }
-  /// The resolver that DnsResolver::of() returns.
-  [[nodiscard]] DnsResolver& default_resolver(EventLoop& loop);
+  /// The resolver that dns::Resolver::of() returns.
+  [[nodiscard]] dns::Resolver& default_resolver(EventLoop& loop);
 
   std::int64_t before_wait() noexcept override;
   void expire(std::int64_t now_ns) noexcept override;
@@ -29,7 +30,7 @@ class Service final : public loop::Service {
  private:
   loop::Core& core_;
   detail::IntrusiveList<Engine> engines_;
-  std::unique_ptr<DnsResolver> default_;
+  std::unique_ptr<dns::Resolver> default_;
 };
 
-}  // namespace tambour::dns
+}  // namespace tambour::dns::detail

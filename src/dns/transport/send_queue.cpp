@@ -6,7 +6,7 @@
 
 #include <cstring>
 
-namespace tambour::dns {
+namespace tambour::dns::detail {
 namespace {
 
 /// UDP_MAX_SEGMENTS of older kernels.
@@ -91,4 +91,4 @@ std::size_t SendQueue::remove(const Messages& messages, std::size_t count) noexc
   return packets;
 }
 
-}  // namespace tambour::dns
+}  // namespace tambour::dns::detail

@@ -16,7 +16,9 @@
 #include <string_view>
 #include <vector>
 
-namespace tambour::dns {
+#include <tambour/detail/namespaces.h>
+
+namespace tambour::dns::detail {
 
 class SendQueue {
  public:
@@ -68,4 +70,4 @@ class SendQueue {
   std::size_t offset_ = 0;  ///< Its first byte.
 };
 
-}  // namespace tambour::dns
+}  // namespace tambour::dns::detail

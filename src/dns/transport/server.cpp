@@ -12,7 +12,7 @@
 #include "dns/resolver/engine.h"
 #include "loop/core.h"
 
-namespace tambour::dns {
+namespace tambour::dns::detail {
 namespace {
 
 constexpr std::int64_t ms = 1'000'000;
@@ -39,13 +39,15 @@ Server::Server(Engine& engine, Endpoint endpoint, std::size_t number, bool is_tc
 
 UdpPort* Server::port(Error& error) {
   // One system call sends what is queued on one port, and its answers are received with one.
-  for (const auto& each : ports_) {
-    if (each->is_queued() && !each->is_spent()) return each.get();
+  for (const auto& current_port : ports_) {
+    if (current_port->is_queued() && !current_port->is_spent()) return current_port.get();
   }
-  const auto may_serve = [](const auto& each) { return !each->is_spent(); };
+  const auto may_serve = [](const auto& current_object) { return !current_object->is_spent(); };
   const auto open = static_cast<std::size_t>(std::ranges::count_if(ports_, may_serve));
   if (open < ports_open) {
-    std::erase_if(ports_, [](const auto& each) { return each->is_spent() && each->is_idle(); });
+    std::erase_if(ports_, [](const auto& current_entry) {
+      return current_entry->is_spent() && current_entry->is_idle();
+    });
     auto added = std::make_unique<UdpPort>(engine_, *this);
     if (const auto opened = added->open()) {
       ports_.push_back(std::move(added));
@@ -56,8 +58,8 @@ UdpPort* Server::port(Error& error) {
     }
   }
   std::size_t chosen = engine_.entropy().next() % open;
-  for (const auto& each : ports_) {
-    if (may_serve(each) && chosen-- == 0) return each.get();
+  for (const auto& entry : ports_) {
+    if (may_serve(entry) && chosen-- == 0) return entry.get();
   }
   return nullptr;
 }
@@ -133,16 +135,16 @@ void Server::examine_socket(int fd) noexcept {
 }
 
 std::int64_t Server::close_idle(std::int64_t since_ns) {
-  std::erase_if(ports_, [&](const auto& each) {
-    return each->is_idle() && (each->is_spent() || each->used_ns() <= since_ns);
+  std::erase_if(ports_, [&](const auto& entry) {
+    return entry->is_idle() && (entry->is_spent() || entry->used_ns() <= since_ns);
   });
   std::int64_t next_ns = tcp_.close_if_idle(since_ns);
-  for (const auto& each : ports_) next_ns = std::min(next_ns, each->used_ns());
+  for (const auto& port : ports_) next_ns = std::min(next_ns, port->used_ns());
   return next_ns;
 }
 
 void Server::disown() noexcept {
-  for (const auto& each : ports_) each->disown();
+  for (const auto& port : ports_) port->disown();
   tcp_.disown();
 }
 
@@ -151,4 +153,4 @@ void Server::close_all() noexcept {
   tcp_.close();
 }
 
-}  // namespace tambour::dns
+}  // namespace tambour::dns::detail

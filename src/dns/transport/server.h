@@ -10,13 +10,14 @@
 #include <string_view>
 #include <vector>
 
-#include <tambour/endpoint.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/net/endpoint.h>
 
 #include "dns/transport/tcp_channel.h"
 #include "dns/transport/udp_port.h"
 #include "dns_message/resolv_conf.h"
 
-namespace tambour::dns {
+namespace tambour::dns::detail {
 
 /// Owns the connections to a server.
 class Server {
@@ -100,7 +101,7 @@ class Server {
 struct ServerSet {
   /// In a forked child that has lost the descriptors.
   void disown() const noexcept {
-    for (const auto& each : servers) each->disown();
+    for (const auto& server : servers) server->disown();
   }
 
   std::shared_ptr<const ResolvConf> conf;
@@ -111,4 +112,4 @@ struct ServerSet {
   bool is_retired = false;
 };
 
-}  // namespace tambour::dns
+}  // namespace tambour::dns::detail

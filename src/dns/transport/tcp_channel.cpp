@@ -8,8 +8,8 @@
 #include <new>
 #include <utility>
 
-#include <tambour/tcp_stream.h>
-#include <tambour/wait.h>
+#include <tambour/net/tcp_stream.h>
+#include <tambour/task/sleep.h>
 
 #include "dns/resolver/engine.h"
 #include "dns/resolver/query.h"
@@ -17,7 +17,7 @@
 #include "loop/core.h"
 #include "task/time_limit.h"
 
-namespace tambour::dns {
+namespace tambour::dns::detail {
 namespace {
 
 constexpr std::size_t read_bytes = 4096;
@@ -56,7 +56,7 @@ void TcpChannel::start_tasks() {
 }
 
 void TcpChannel::forget(const Query& query) noexcept {
-  std::erase_if(pending_, [&](const Pending& each) { return each.query == &query; });
+  std::erase_if(pending_, [&](const Pending& pending) { return pending.query == &query; });
   if (!pending_.empty() || in_task_) return;
   // A wait for a response keeps the loop running.
   if (is_writing_) return close();
@@ -81,7 +81,7 @@ Task<> TcpChannel::write() {
 }
 
 Task<Result<SocketStream>> TcpChannel::connect() {
-  if (DnsTransport* const transport = engine_.options().transport.get()) {
+  if (dns::Transport* const transport = engine_.options().transport.get()) {
     auto connected = co_await transport->connect(server_.endpoint());
     co_return connected;
   }
@@ -152,7 +152,7 @@ void TcpChannel::take_packets() {
     const std::uint16_t id = reader.u16();
     const auto pending = std::ranges::find(pending_, id, &Pending::id);
     // The answer to a query that was dropped.
-    if (reader.failed() || pending == pending_.end()) continue;
+    if (reader.has_failed() || pending == pending_.end()) continue;
     used_ns_ = engine_.core().now_ns();
     // It may be the answer to a dropped query with the same id; then this query waits on.
     if (pending->query->take_tcp(server_, id, packet)) has_answered_ = true;
@@ -170,10 +170,11 @@ void TcpChannel::fail() noexcept {
   if (std::exchange(has_answered_, false) && send_again()) return;
   if (server_.is_tcp_only()) server_.refused(engine_.core().now_ns());
   const bool is_insecure = std::exchange(is_insecure_, false);
-  const DnsError error = is_insecure ? DnsError::insecure_server : DnsError::timeout;
+  const dns::ErrorCode error =
+      is_insecure ? dns::ErrorCode::insecure_server : dns::ErrorCode::timeout;
   const std::vector<Pending> pending = std::exchange(pending_, {});
   in_task_ = true;
-  for (const Pending& each : pending) each.query->attempt_failed(server_, nullptr, error);
+  for (const Pending& entry : pending) entry.query->attempt_failed(server_, nullptr, error);
   in_task_ = false;
 }
 
@@ -187,7 +188,7 @@ void TcpChannel::renew_if_silent(std::int64_t sent_ns) {
 
 bool TcpChannel::send_again() noexcept {
   try {
-    for (const Pending& each : pending_) out_ += each.packet;
+    for (const Pending& pending : pending_) out_ += pending.packet;
     start_tasks();
     return true;
   } catch (const std::bad_alloc&) {
@@ -218,4 +219,4 @@ void TcpChannel::disown() noexcept {
   if (stream_) static_cast<void>(stream_->release());
 }
 
-}  // namespace tambour::dns
+}  // namespace tambour::dns::detail

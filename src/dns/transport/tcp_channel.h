@@ -1,6 +1,6 @@
-// A TCP connection to a server, or a stream of DnsTransport: queries are pipelined, and answered in
-// any order (RFC 7766). It is kept for some seconds without queries; meanwhile it does not keep the
-// loop running.
+// A TCP connection to a server, or a stream of dns::Transport: queries are pipelined, and answered
+// in any order (RFC 7766). It is kept for some seconds without queries; meanwhile it does not keep
+// the loop running.
 #pragma once
 
 #include <cstddef>
@@ -10,13 +10,14 @@
 #include <string_view>
 #include <vector>
 
-#include <tambour/socket_stream.h>
-#include <tambour/task.h>
-#include <tambour/task_scope.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/net/socket_stream.h>
+#include <tambour/task/scope.h>
+#include <tambour/task/task.h>
 
 #include "dns_message/reader.h"
 
-namespace tambour::dns {
+namespace tambour::dns::detail {
 
 class Engine;
 class Query;
@@ -84,4 +85,4 @@ class TcpChannel {
   std::optional<TaskScope> tasks_;
 };
 
-}  // namespace tambour::dns
+}  // namespace tambour::dns::detail

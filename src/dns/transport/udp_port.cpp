@@ -13,7 +13,7 @@
 #include "dns/transport/server.h"
 #include "loop/core.h"
 
-namespace tambour::dns {
+namespace tambour::dns::detail {
 namespace {
 
 /// Received in one iteration, so that a flood of datagrams does not keep the loop from its timers.
@@ -137,7 +137,7 @@ void UdpPort::take(Bytes packet) {
   const std::uint16_t id = reader.u16();
   const auto pending = std::ranges::find(pending_, id, &Pending::id);
   // An empty datagram is no end of file.
-  if (reader.failed() || pending == pending_.end()) return engine_.count_rejected();
+  if (reader.has_failed() || pending == pending_.end()) return engine_.count_rejected();
   pending->query->take_udp(server_, *this, id, packet);
 }
 
@@ -146,7 +146,7 @@ void UdpPort::fail() {
   failed_ = true;
   server_.refused(engine_.core().now_ns());
   const std::vector<Pending> pending = std::exchange(pending_, {});
-  for (const Pending& each : pending) each.query->attempt_failed(server_, this);
+  for (const Pending& entry : pending) entry.query->attempt_failed(server_, this);
 }
 
-}  // namespace tambour::dns
+}  // namespace tambour::dns::detail

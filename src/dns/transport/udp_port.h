@@ -10,15 +10,17 @@
 #include <string_view>
 #include <vector>
 
+#include <tambour/detail/namespaces.h>
+
 #include "dns/transport/send_queue.h"
 #include "dns_message/reader.h"
 #include "loop/service_watch.h"
 
-namespace tambour::loop {
+namespace tambour::detail::loop {
 class Core;
 }
 
-namespace tambour::dns {
+namespace tambour::dns::detail {
 
 class Engine;
 class Query;
@@ -90,4 +92,4 @@ class UdpPort {
   loop::ServiceWatch watch_;
 };
 
-}  // namespace tambour::dns
+}  // namespace tambour::dns::detail

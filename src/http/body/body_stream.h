@@ -6,11 +6,12 @@
 #include <optional>
 #include <vector>
 
-#include <tambour/buffer.h>
-#include <tambour/http_body.h>
-#include <tambour/http_message.h>
-#include <tambour/result.h>
-#include <tambour/task.h>
+#include <tambour/base/result.h>
+#include <tambour/bytes/buffer.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/http/body.h>
+#include <tambour/http/message.h>
+#include <tambour/task/task.h>
 
 #include "http/coding/codec.h"
 
@@ -48,7 +49,7 @@ struct BodyAccess {
   static void detach(IncomingBody& body) noexcept;
   /// Like IncomingBody::decode(), with codings that are known already.
   static void decode(IncomingBody& body, const std::vector<Coding>& codings,
-                     const DecodingLimits& limits, coding::RawDeflate raw);
+                     const DecodingLimits& limits, detail::coding::RawDeflate raw);
 };
 
 }  // namespace tambour::http

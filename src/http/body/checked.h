@@ -1,6 +1,8 @@
 // The check that requests, responses and bodies are not used after their handler has ended.
 #pragma once
 
+#include <tambour/detail/namespaces.h>
+
 namespace tambour::http {
 
 /// Aborts with a message that names the function.

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include <tambour/http_body.h>
+#include <tambour/http/body.h>
 
 #include "base/check.h"
 #include "http/body/body_stream.h"
@@ -18,7 +18,7 @@ constexpr std::size_t piece_bytes_max = std::size_t{256} * 1024;
 }  // namespace
 
 void fail_use(const char* function) noexcept {
-  base::fail_check(
+  detail::base::fail_check(
       "http::%s was called after the handler of the request had ended; a handler whose response "
       "comes from another task must be a coroutine that waits for this task",
       function);
@@ -30,10 +30,10 @@ void BodyAccess::detach(IncomingBody& body) noexcept {
 }
 
 void BodyAccess::decode(IncomingBody& body, const std::vector<Coding>& codings,
-                        const DecodingLimits& limits, coding::RawDeflate raw) {
+                        const DecodingLimits& limits, detail::coding::RawDeflate raw) {
   Fields& fields = body.stream_->body_fields();
   if (!codings.empty()) {
-    body.decoder_ = std::make_unique<coding::BodyDecoder>(codings, limits, raw);
+    body.decoder_ = std::make_unique<detail::coding::BodyDecoder>(codings, limits, raw);
     fields.remove("Content-Length");
   }
   fields.remove("Content-Encoding");
@@ -91,14 +91,14 @@ Task<Result<Buffer>> IncomingBody::read_decoded(std::size_t bytes_max) {
 Result<> IncomingBody::decode(const DecodingLimits& limits) {
   BodyStream& stream = checked(stream_, "IncomingBody::decode()");
   if (decoder_ != nullptr) return {};
-  const auto codings = coding::codings_of(stream.body_fields());
+  const auto codings = detail::coding::codings_of(stream.body_fields());
   if (!codings) return stream.fail_body(codings.error());
-  BodyAccess::decode(*this, *codings, limits, coding::RawDeflate::rejected);
+  BodyAccess::decode(*this, *codings, limits, detail::coding::RawDeflate::rejected);
   return {};
 }
 
 Task<Result<Buffer>> IncomingBody::read_all(std::size_t bytes_max) {
-  if (length().value_or(0) > bytes_max) co_return reject(HttpError::body_too_large);
+  if (length().value_or(0) > bytes_max) co_return reject(ErrorCode::body_too_large);
   Buffer all;
   while (!is_complete()) {
     // One byte more than the limit, to notice that there are more.
@@ -106,7 +106,7 @@ Task<Result<Buffer>> IncomingBody::read_all(std::size_t bytes_max) {
     Result<Buffer> piece = co_await read(left);
     if (!piece) co_return std::unexpected(piece.error());
     all.append(std::move(*piece));
-    if (all.size() > bytes_max) co_return reject(HttpError::body_too_large);
+    if (all.size() > bytes_max) co_return reject(ErrorCode::body_too_large);
   }
   co_return all;
 }

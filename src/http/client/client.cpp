@@ -1,8 +1,8 @@
 // ClientResponse and Client.
+#include <tambour/http/client.h>
+
 #include <algorithm>
 #include <utility>
-
-#include <tambour/http_client.h>
 
 #include "base/clock.h"
 #include "http/client/exchange.h"
@@ -11,7 +11,7 @@
 
 namespace tambour::http {
 
-ClientResponse::ClientResponse(Url url, std::unique_ptr<client::Exchange> exchange) noexcept
+ClientResponse::ClientResponse(Url url, std::unique_ptr<detail::client::Exchange> exchange) noexcept
     : url_(std::move(url)), exchange_(std::move(exchange)) {}
 ClientResponse::ClientResponse(ClientResponse&& other) noexcept = default;
 ClientResponse& ClientResponse::operator=(ClientResponse&& other) noexcept = default;
@@ -41,7 +41,7 @@ bool ClientResponse::is_complete() const noexcept { return exchange_->is_complet
 Result<ByteStream> ClientResponse::upgrade() { return exchange_->upgrade(); }
 
 Client::Client(EventLoop& loop, ClientOptions options)
-    : shared_(std::make_shared<client::Shared>(loop, std::move(options))) {}
+    : shared_(std::make_shared<detail::client::Shared>(loop, std::move(options))) {}
 Client::Client(Client&& other) noexcept = default;
 Client& Client::operator=(Client&& other) noexcept {
   if (this == &other) return *this;
@@ -59,9 +59,10 @@ Task<Result<ClientResponse>> Client::send(ClientRequest request) {
   TimePoint deadline = never;
   if (total && *total > Duration::zero()) {
     limit = limit > Duration::zero() ? std::min(limit, *total) : *total;
-    deadline = base::saturating_add(shared_->loop.now(), *total);
+    deadline = detail::base::saturating_add(shared_->loop.now(), *total);
   }
-  return task::within(limit, client::Shared::send(shared_, std::move(request), deadline));
+  return detail::task::within(limit,
+                              detail::client::Shared::send(shared_, std::move(request), deadline));
 }
 
 Task<Result<ClientResponse>> Client::get(std::string url) {

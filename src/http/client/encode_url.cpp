@@ -3,11 +3,11 @@
 
 #include <algorithm>
 
-#include <tambour/http_url.h>
+#include <tambour/http/url.h>
 
 #include "http_message/characters.h"
 
-namespace tambour::http::client {
+namespace tambour::http::detail::client {
 namespace {
 
 bool is_encoded_byte(std::string_view text, std::size_t at) noexcept {
@@ -87,4 +87,4 @@ std::string encode_url(std::string_view text) {
   return encoded;
 }
 
-}  // namespace tambour::http::client
+}  // namespace tambour::http::detail::client

@@ -4,7 +4,9 @@
 #include <string>
 #include <string_view>
 
-namespace tambour::http::client {
+#include <tambour/detail/namespaces.h>
+
+namespace tambour::http::detail::client {
 
 /// Encodes what RFC 3986 does not allow, mostly as the URL Standard (url.spec.whatwg.org) does:
 ///
@@ -19,4 +21,4 @@ namespace tambour::http::client {
 /// what is wrong with them. Throws std::bad_alloc.
 [[nodiscard]] std::string encode_url(std::string_view text);
 
-}  // namespace tambour::http::client
+}  // namespace tambour::http::detail::client

@@ -5,15 +5,15 @@
 #include <cerrno>
 #include <utility>
 
-#include <tambour/stream_error.h>
-#include <tambour/when.h>
+#include <tambour/net/stream_error.h>
+#include <tambour/task/combinators.h>
 
 #include "http/coding/body_decoder.h"
 #include "http/coding/lists.h"
 #include "http_message/failure.h"
 #include "http_message/h1/writer.h"
 
-namespace tambour::http::client {
+namespace tambour::http::detail::client {
 namespace {
 
 /// A body of at most this size is sent before the response is awaited. The socket takes it at once,
@@ -136,13 +136,14 @@ Task<Result<>> Exchange::send_source(Buffer output) {
 }
 
 Task<Result<>> Exchange::check_upgrade(const RequestHead& request, const ResponseHead& response) {
-  if (!is_offered(request.fields, response.fields)) co_return failure(HttpError::not_an_upgrade);
+  if (!is_offered(request.fields, response.fields))
+    co_return failure(http::ErrorCode::not_an_upgrade);
   // The other protocol begins after the whole request. A time limit ends the wait.
   if (sender_) {
     auto sent = as_task(sender_->join());
     if (const Result<> joined = co_await std::move(sent); !joined) co_return joined;
   }
-  if (!is_sent_) co_return failure(HttpError::not_an_upgrade);
+  if (!is_sent_) co_return failure(http::ErrorCode::not_an_upgrade);
   co_return {};
 }
 
@@ -158,7 +159,8 @@ Task<Result<ResponseHead>> Exchange::receive_head(const RequestHead& request) {
     }
     ResponseHead& head = connection.parser.head();
     if (!is_interim(head.status)) co_return std::move(head);
-    if (++interim > interim_responses_max) co_return failure(HttpError::too_many_interim_responses);
+    if (++interim > interim_responses_max)
+      co_return failure(http::ErrorCode::too_many_interim_responses);
     if (head.status == Status::continue_ && may_send_body_) may_send_body_->set();
     connection.parser.restart();
   }
@@ -266,4 +268,4 @@ void Exchange::end(bool is_reusable) noexcept {
   }
 }
 
-}  // namespace tambour::http::client
+}  // namespace tambour::http::detail::client

@@ -7,18 +7,19 @@
 #include <memory>
 #include <optional>
 
-#include <tambour/buffer.h>
-#include <tambour/event_loop.h>
-#include <tambour/http_client.h>
-#include <tambour/task.h>
-#include <tambour/task_event.h>
-#include <tambour/task_scope.h>
+#include <tambour/bytes/buffer.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/http/client.h>
+#include <tambour/loop/event_loop.h>
+#include <tambour/task/event.h>
+#include <tambour/task/scope.h>
+#include <tambour/task/task.h>
 
 #include "http/body/body_stream.h"
 #include "http/client/pool.h"
 #include "http_message/h1/framing.h"
 
-namespace tambour::http::client {
+namespace tambour::http::detail::client {
 
 /// The body of a request, and how it is framed.
 struct OutgoingBody {
@@ -103,4 +104,4 @@ class Exchange final : public BodyStream {
   std::optional<TaskScope> sender_;  ///< Destroyed before what its task uses.
 };
 
-}  // namespace tambour::http::client
+}  // namespace tambour::http::detail::client

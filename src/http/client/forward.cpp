@@ -1,7 +1,7 @@
 // Bodies of requests that are read from a program, or from another message.
 #include <utility>
 
-#include <tambour/http_client.h>
+#include <tambour/http/client.h>
 
 namespace tambour::http {
 namespace {

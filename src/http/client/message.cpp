@@ -3,11 +3,11 @@
 
 #include <utility>
 
-#include <tambour/http_auth.h>
+#include <tambour/http/auth.h>
 
 #include "http/coding/negotiation.h"
 
-namespace tambour::http::client {
+namespace tambour::http::detail::client {
 
 Result<Message> Message::create(ClientRequest request, const ClientOptions& options, Url url) {
   Message message;
@@ -31,7 +31,7 @@ Result<Message> Message::create(ClientRequest request, const ClientOptions& opti
   // The user and the password of a proxy are in its URL.
   fields.remove("Proxy-Authorization");
   if (const auto userinfo = url.userinfo(); userinfo && !fields.contains("Authorization")) {
-    const auto credentials = tambour::client::parse_userinfo(*userinfo);
+    const auto credentials = tambour::detail::client::parse_userinfo(*userinfo);
     if (!credentials) return std::unexpected(credentials.error());
     const auto value = format_basic_credentials(*credentials);
     if (!value) return std::unexpected(value.error());
@@ -58,7 +58,7 @@ void Message::set_cookies(CookieJar& jar, CookieJar::Time now) {
   if (!field.empty()) static_cast<void>(head_.fields.set("Cookie", field));
 }
 
-void Message::set_forwarder(const tambour::client::ProxyServer* proxy) {
+void Message::set_forwarder(const tambour::detail::client::ProxyServer* proxy) {
   head_.fields.remove("Proxy-Authorization");
   head_.form = proxy == nullptr ? TargetForm::origin : TargetForm::absolute;
   head_.scheme = proxy == nullptr ? "" : "http";
@@ -97,4 +97,4 @@ void Message::follow(Redirect redirect) {
   direct_to(std::move(redirect.url));
 }
 
-}  // namespace tambour::http::client
+}  // namespace tambour::http::detail::client

@@ -6,22 +6,23 @@
 #include <optional>
 #include <string>
 
-#include <tambour/buffer.h>
-#include <tambour/http_client.h>
-#include <tambour/http_cookie.h>
-#include <tambour/http_message.h>
-#include <tambour/http_url.h>
-#include <tambour/result.h>
+#include <tambour/base/result.h>
+#include <tambour/bytes/buffer.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/http/client.h>
+#include <tambour/http/cookie.h>
+#include <tambour/http/message.h>
+#include <tambour/http/url.h>
 
 #include "client/proxy.h"
 #include "http/client/exchange.h"
 #include "http/client/redirect.h"
 
-namespace tambour::http::client {
+namespace tambour::http::detail::client {
 
 class Message {
  public:
-  /// Fails with HttpError::bad_field_value if an option is no field value.
+  /// Fails with http::ErrorCode::bad_field_value if an option is no field value.
   [[nodiscard]] static Result<Message> create(ClientRequest request, const ClientOptions& options,
                                               Url url);
 
@@ -39,7 +40,7 @@ class Message {
   /// Sets the cookies for the URL, after those that the program has set.
   void set_cookies(CookieJar& jar, CookieJar::Time now);
   /// The form that a proxy forwards, with its credentials; null: the form for the origin itself.
-  void set_forwarder(const tambour::client::ProxyServer* proxy);
+  void set_forwarder(const tambour::detail::client::ProxyServer* proxy);
   /// The bytes are shared, so that the request can be sent again.
   [[nodiscard]] OutgoingBody take_body();
   /// Removes what must not be sent to the URL of a redirect.
@@ -60,4 +61,4 @@ class Message {
   bool is_cross_site_ = false;  ///< A redirect from another site has caused the request.
 };
 
-}  // namespace tambour::http::client
+}  // namespace tambour::http::detail::client

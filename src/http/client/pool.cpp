@@ -6,7 +6,7 @@
 #include <new>
 #include <utility>
 
-namespace tambour::http::client {
+namespace tambour::http::detail::client {
 namespace {
 
 /// A waiting request, in the queue of its origin until it has been granted a lease or has ended.
@@ -78,8 +78,8 @@ void Lease::close() noexcept {
   pool->closed_one(*origin_);
 }
 
-Idle::Idle(Pool& pool, OriginState& of, std::unique_ptr<Connection> unused)
-    : origin(of),
+Idle::Idle(Pool& pool, OriginState& origin_state, std::unique_ptr<Connection> unused)
+    : origin(origin_state),
       connection(std::move(unused)),
       end(pool.loop_, [this, &pool] { pool.drop(*this); }),
       watch(pool.loop_) {
@@ -89,8 +89,8 @@ Idle::Idle(Pool& pool, OriginState& of, std::unique_ptr<Connection> unused)
 Task<Result<Lease>> Pool::acquire(std::shared_ptr<Pool> pool, Origin origin) {
   OriginState& state = pool->state_of(origin);
   if (auto connection = pool->take_idle(state)) co_return Lease(pool, state, std::move(connection));
-  const std::size_t most = std::max<std::size_t>(pool->options_.connections_per_origin_max, 1);
-  if (state.open < most) {
+  const std::size_t limit = std::max<std::size_t>(pool->options_.connections_per_origin_max, 1);
+  if (state.open < limit) {
     ++state.open;
     ++pool->open_;
     co_return Lease(pool, state);
@@ -173,4 +173,4 @@ void Pool::shut_down() noexcept {
   close_idle();
 }
 
-}  // namespace tambour::http::client
+}  // namespace tambour::http::detail::client

@@ -11,18 +11,19 @@
 #include <string>
 #include <vector>
 
-#include <tambour/buffer.h>
-#include <tambour/event_loop.h>
-#include <tambour/http_client.h>
-#include <tambour/socket_stream.h>
-#include <tambour/task.h>
-#include <tambour/task_event.h>
-#include <tambour/task_scope.h>
-#include <tambour/timer.h>
+#include <tambour/bytes/buffer.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/http/client.h>
+#include <tambour/loop/event_loop.h>
+#include <tambour/loop/timer.h>
+#include <tambour/net/socket_stream.h>
+#include <tambour/task/event.h>
+#include <tambour/task/scope.h>
+#include <tambour/task/task.h>
 
 #include "http_message/h1/parser.h"
 
-namespace tambour::http::client {
+namespace tambour::http::detail::client {
 
 struct Origin {
   std::string host{};  ///< In lower case; an IPv6 address without brackets.
@@ -147,4 +148,4 @@ class Pool : public std::enable_shared_from_this<Pool> {
   bool shut_down_ = false;
 };
 
-}  // namespace tambour::http::client
+}  // namespace tambour::http::detail::client

@@ -5,7 +5,7 @@
 #include "http_message/characters.h"
 #include "http_message/failure.h"
 
-namespace tambour::http::client {
+namespace tambour::http::detail::client {
 namespace {
 
 /// A reference that is valid keeps its text.
@@ -16,11 +16,11 @@ Result<Url> parse_reference(std::string_view text) {
 
 /// Only of the schemes http and https, with a host and a port.
 Result<Url> check_request_url(Url url) {
-  if (!url.is_absolute()) return failure(HttpError::url_not_absolute);
+  if (!url.is_absolute()) return failure(http::ErrorCode::url_not_absolute);
   if (!equal_ignoring_case(url.scheme(), "http") && !equal_ignoring_case(url.scheme(), "https"))
-    return failure(HttpError::url_bad_scheme);
-  if (url.host().empty()) return failure(HttpError::url_bad_host);
-  if (url.port_or_default() == 0) return failure(HttpError::url_bad_port);
+    return failure(http::ErrorCode::url_bad_scheme);
+  if (url.host().empty()) return failure(http::ErrorCode::url_bad_host);
+  if (url.port_or_default() == 0) return failure(http::ErrorCode::url_bad_port);
   return url;
 }
 
@@ -73,11 +73,11 @@ Result<std::optional<Redirect>> redirect_of(const Url& from, const Method& metho
   const auto location = head.fields.get("Location");
   if (!location || location->empty()) return std::nullopt;
   const auto reference = parse_reference(*location);
-  if (!reference) return failure(HttpError::bad_location);
+  if (!reference) return failure(http::ErrorCode::bad_location);
   auto resolved = from.resolve(*reference);
-  if (!resolved) return failure(HttpError::bad_location);
+  if (!resolved) return failure(http::ErrorCode::bad_location);
   auto url = check_request_url(std::move(*resolved));
-  if (!url) return failure(HttpError::bad_location);
+  if (!url) return failure(http::ErrorCode::bad_location);
   if (origin_of(from).is_secure && !origin_of(*url).is_secure) return std::nullopt;
   redirect.url = std::move(*url);
   return redirect;
@@ -95,4 +95,4 @@ void remove_body_fields(Fields& fields) noexcept {
     fields.remove(name);
 }
 
-}  // namespace tambour::http::client
+}  // namespace tambour::http::detail::client

@@ -5,13 +5,14 @@
 #include <string>
 #include <string_view>
 
-#include <tambour/http_message.h>
-#include <tambour/http_url.h>
-#include <tambour/result.h>
+#include <tambour/base/result.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/http/message.h>
+#include <tambour/http/url.h>
 
 #include "http/client/pool.h"
 
-namespace tambour::http::client {
+namespace tambour::http::detail::client {
 
 /// Parses the URL of a request: absolute, with the scheme "http" or "https", a host, and a port.
 /// Characters that a URL must not contain are encoded: see encode_url().
@@ -32,7 +33,7 @@ struct Redirect {
 
 /// Returns no value if the response is not a redirect, or one that must not be followed: without a
 /// Location, from https to http, or with a body that cannot be sent again. Fails with
-/// HttpError::bad_location.
+/// http::ErrorCode::bad_location.
 [[nodiscard]] Result<std::optional<Redirect>> redirect_of(const Url& from, const Method& method,
                                                           const ResponseHead& head,
                                                           bool had_source);
@@ -42,4 +43,4 @@ void remove_credentials(Fields& fields) noexcept;
 /// Fields that describe a body: RFC 9110, section 15.4.
 void remove_body_fields(Fields& fields) noexcept;
 
-}  // namespace tambour::http::client
+}  // namespace tambour::http::detail::client

@@ -4,10 +4,10 @@
 #include <chrono>
 #include <utility>
 
-#include <tambour/http_date.h>
-#include <tambour/stream_error.h>
-#include <tambour/tls_error.h>
-#include <tambour/wait.h>
+#include <tambour/http/date.h>
+#include <tambour/net/stream_error.h>
+#include <tambour/task/sleep.h>
+#include <tambour/tls/error.h>
 
 #include "base/parse_number.h"
 #include "client/backoff.h"
@@ -21,17 +21,17 @@
 #include "loop/core.h"
 #include "net/stream_input.h"
 
-namespace tambour::http::client {
+namespace tambour::http::detail::client {
 namespace {
 
-using tambour::client::ProxyServer;
+using tambour::detail::client::ProxyServer;
 
 /// How much of the body of a redirect is read so that its connection can be used again.
 constexpr std::size_t discarded_bytes_max = std::size_t{64} * 1024;
 
 /// Whether the server may have closed the connection before it saw the request.
 bool is_stale(const Error& error) noexcept {
-  return error == StreamError::eof || error == TlsError::truncated ||
+  return error == StreamError::eof || error == tls::ErrorCode::truncated ||
          error == system_error(ECONNRESET) || error == system_error(EPIPE);
 }
 
@@ -41,7 +41,7 @@ std::optional<Duration> retry_after(const ClientResponse& response, CookieJar::T
   if (response.status() != Status::service_unavailable &&
       response.status() != Status::too_many_requests)
     return std::nullopt;
-  const auto value = response.fields().get("Retry-After");
+  const auto value = response.headers().get("Retry-After");
   if (!value) return std::nullopt;
   if (const auto seconds = base::parse_number<std::uint32_t>(*value))
     return std::chrono::seconds(*seconds);
@@ -63,12 +63,12 @@ CookieJar::Time wall_time(EventLoop& loop) noexcept {
 
 }  // namespace
 
-Result<TlsClientContext> Shared::tls_context() {
-  TlsClientContext& context = options.connect.tls;
+Result<tls::ClientContext> Shared::tls_context() {
+  tls::ClientContext& context = options.connect.tls;
   if (!context) {
-    TlsClientOptions defaults;
+    tls::ClientOptions defaults;
     defaults.alpn = {"http/1.1"};
-    auto created = TlsClientContext::create(std::move(defaults));
+    auto created = tls::ClientContext::create(std::move(defaults));
     if (!created) return std::unexpected(created.error().error);
     context = std::move(*created);
   }
@@ -76,29 +76,29 @@ Result<TlsClientContext> Shared::tls_context() {
 }
 
 Task<ConnectResult> Shared::open(Origin origin, const ProxyServer* proxy) {
-  ConnectOptions how = options.connect;
-  how.tls = TlsClientContext();
-  how.proxy = ProxyChoice();
+  ConnectOptions mode = options.connect;
+  mode.tls = tls::ClientContext();
+  mode.proxy = ProxyChoice();
   if (origin.is_secure) {
     const auto context = tls_context();
     if (!context) co_return std::unexpected<ConnectError>(context.error());
-    how.tls = *context;
+    mode.tls = *context;
   } else if (proxy != nullptr && proxy->is_http()) {
     // It forwards the request.
     origin.host = proxy->host;
     origin.port = proxy->port;
-    how.https_records = false;
-    how.srv_service.clear();
-    how.tls_host.clear();
+    mode.https_records = false;
+    mode.srv_service.clear();
+    mode.tls_host.clear();
     if (proxy->kind == ProxyServer::Kind::https) {
-      const auto context = tambour::client::proxy_context(options.connect);
+      const auto context = tambour::detail::client::proxy_context(options.connect);
       if (!context) co_return std::unexpected<ConnectError>(context.error());
-      how.tls = *context;
+      mode.tls = *context;
     }
     proxy = nullptr;
   }
-  if (proxy != nullptr) how.proxy = ProxyChoice(origin.proxy);
-  auto connecting = tambour::connect(std::move(origin.host), origin.port, std::move(how));
+  if (proxy != nullptr) mode.proxy = ProxyChoice(origin.proxy);
+  auto connecting = tambour::connect(std::move(origin.host), origin.port, std::move(mode));
   co_return co_await std::move(connecting);
 }
 
@@ -129,7 +129,7 @@ Task<Attempt> Shared::exchange(Message& message, TimePoint deadline) {
     origin.proxy = options.connect.proxy(target);
   }
   if (!origin.proxy.empty()) {
-    auto parsed = tambour::client::parse_proxy(origin.proxy);
+    auto parsed = tambour::detail::client::parse_proxy(origin.proxy);
     if (!parsed) co_return Attempt(parsed.error(), false);
     proxy = std::move(*parsed);
   }
@@ -162,7 +162,7 @@ Task<Attempt> Shared::exchange(Message& message, TimePoint deadline) {
 
 Task<Result<ClientResponse>> Shared::exchange_with_retries(Message& message, TimePoint deadline) {
   const RetryPolicy& policy = options.retry;
-  tambour::client::Backoff backoff(policy);
+  tambour::detail::client::Backoff backoff(policy);
   for (unsigned attempts = 1;; ++attempts) {
     const bool may_be_repeated = message.may_be_repeated();
     Attempt attempt = co_await exchange(message, deadline);
@@ -177,7 +177,7 @@ Task<Result<ClientResponse>> Shared::exchange_with_retries(Message& message, Tim
       delay = std::max(delay, *asked);
       auto discarded = co_await response->read_all(discarded_bytes_max);
       static_cast<void>(discarded);
-    } else if (!tambour::client::may_pass(response.error())) {
+    } else if (!tambour::detail::client::may_pass(response.error())) {
       co_return std::move(response);
     }
     const auto slept = co_await sleep_for(delay);
@@ -189,7 +189,7 @@ Task<Result<ClientResponse>> Shared::send(std::shared_ptr<Shared> shared, Client
                                           TimePoint deadline) {
   const ClientOptions& options = shared->options;
   // The client opens tunnels itself, through a proxy.
-  if (request.method == Method::connect) co_return failure(HttpError::bad_target);
+  if (request.method == Method::connect) co_return failure(http::ErrorCode::bad_target);
   auto url = parse_request_url(request.url);
   if (!url) co_return std::unexpected(url.error());
   auto message = Message::create(std::move(request), options, std::move(*url));
@@ -199,13 +199,13 @@ Task<Result<ClientResponse>> Shared::send(std::shared_ptr<Shared> shared, Client
     if (options.cookies != nullptr) message->set_cookies(*options.cookies, wall_time(shared->loop));
     auto response = co_await shared->exchange_with_retries(*message, deadline);
     if (response && options.cookies != nullptr)
-      options.cookies->store(message->url(), response->fields(), wall_time(shared->loop));
+      options.cookies->store(message->url(), response->headers(), wall_time(shared->loop));
     if (!response || options.redirects_max == 0) co_return response;
     auto redirect =
         redirect_of(message->url(), message->head().method, response->head(), had_source);
     if (!redirect) co_return std::unexpected(redirect.error());
     if (!*redirect) co_return response;
-    if (followed == options.redirects_max) co_return failure(HttpError::too_many_redirects);
+    if (followed == options.redirects_max) co_return failure(http::ErrorCode::too_many_redirects);
     // Otherwise the connection could not be used again.
     auto discarded = co_await response->read_all(discarded_bytes_max);
     static_cast<void>(discarded);
@@ -213,4 +213,4 @@ Task<Result<ClientResponse>> Shared::send(std::shared_ptr<Shared> shared, Client
   }
 }
 
-}  // namespace tambour::http::client
+}  // namespace tambour::http::detail::client

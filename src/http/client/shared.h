@@ -4,18 +4,19 @@
 #include <memory>
 #include <utility>
 
-#include <tambour/clock.h>
-#include <tambour/event_loop.h>
-#include <tambour/http_client.h>
-#include <tambour/result.h>
-#include <tambour/task.h>
-#include <tambour/tls_context.h>
+#include <tambour/base/clock.h>
+#include <tambour/base/result.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/http/client.h>
+#include <tambour/loop/event_loop.h>
+#include <tambour/task/task.h>
+#include <tambour/tls/context.h>
 
 #include "client/proxy.h"
 #include "http/client/message.h"
 #include "http/client/pool.h"
 
-namespace tambour::http::client {
+namespace tambour::http::detail::client {
 
 /// The result of sending a request.
 struct Attempt {
@@ -27,8 +28,8 @@ struct Attempt {
 };
 
 struct Shared : public std::enable_shared_from_this<Shared> {
-  Shared(EventLoop& on, ClientOptions chosen)
-      : loop(on), options(std::move(chosen)), pool(std::make_shared<Pool>(loop, options)) {}
+  Shared(EventLoop& place, ClientOptions chosen)
+      : loop(place), options(std::move(chosen)), pool(std::make_shared<Pool>(loop, options)) {}
 
   /// Sends the request and follows redirects.
   [[nodiscard]] static Task<Result<ClientResponse>> send(std::shared_ptr<Shared> shared,
@@ -39,14 +40,15 @@ struct Shared : public std::enable_shared_from_this<Shared> {
   std::shared_ptr<Pool> pool;
 
  private:
-  [[nodiscard]] Result<TlsClientContext> tls_context();
+  [[nodiscard]] Result<tls::ClientContext> tls_context();
   /// `proxy` is null if there is none. It must exist until the task has ended.
   [[nodiscard]] Task<Result<Lease>> connect(Origin origin,
-                                            const tambour::client::ProxyServer* proxy);
-  [[nodiscard]] Task<ConnectResult> open(Origin origin, const tambour::client::ProxyServer* proxy);
+                                            const tambour::detail::client::ProxyServer* proxy);
+  [[nodiscard]] Task<ConnectResult> open(Origin origin,
+                                         const tambour::detail::client::ProxyServer* proxy);
   [[nodiscard]] Task<Attempt> exchange(Message& message, TimePoint deadline);
   [[nodiscard]] Task<Result<ClientResponse>> exchange_with_retries(Message& message,
                                                                    TimePoint deadline);
 };
 
-}  // namespace tambour::http::client
+}  // namespace tambour::http::detail::client

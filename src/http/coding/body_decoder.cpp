@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <ranges>
 
-#include <tambour/stream_error.h>
+#include <tambour/net/stream_error.h>
 
 #include "http/coding/lists.h"
 #include "http_message/characters.h"
 #include "http_message/failure.h"
 
-namespace tambour::http::coding {
+namespace tambour::http::detail::coding {
 namespace {
 
 constexpr std::size_t codings_max = 4;
@@ -35,7 +35,7 @@ Result<std::vector<Coding>> codings_of(const Fields& fields) {
       if (equal_ignoring_case(name, "identity")) continue;
       const auto coding = coding_named(name);
       if (!coding || !is_available(*coding) || codings.size() == codings_max)
-        return failure(HttpError::unsupported_content_coding);
+        return failure(http::ErrorCode::unsupported_content_coding);
       codings.push_back(*coding);
     }
   }
@@ -47,8 +47,8 @@ BodyDecoder::BodyDecoder(const std::vector<Coding>& codings, const DecodingLimit
     : limits_(limits) {
   stages_.reserve(codings.size());
   // The coding that was applied last is removed first.
-  for (const Coding each : std::views::reverse(codings))
-    stages_.push_back({.decoder = make_decoder(each, raw), .input = {}});
+  for (const Coding coding : std::views::reverse(codings))
+    stages_.push_back({.decoder = make_decoder(coding, raw), .input = {}});
 }
 
 Result<std::size_t> BodyDecoder::read(Buffer& into, std::size_t bytes_max) {
@@ -56,8 +56,8 @@ Result<std::size_t> BodyDecoder::read(Buffer& into, std::size_t bytes_max) {
   if (!got) return got;
   decoded_ += *got;
   if (decoded_ > limits_.bytes_max || exceeds(decoded_, limits_.ratio_max))
-    return failure(HttpError::decoded_too_large);
-  if (decodes_to_nothing()) return failure(HttpError::coded_too_large);
+    return failure(http::ErrorCode::decoded_too_large);
+  if (decodes_to_nothing()) return failure(http::ErrorCode::coded_too_large);
   return got;
 }
 
@@ -74,7 +74,7 @@ Result<std::size_t> BodyDecoder::pull(std::size_t stage, Buffer& into, std::size
     const auto more = pull(stage - 1, self.input, piece_bytes);
     if (!more || *more == 0) return more;
     between_ += *more;
-    if (exceeds(between_, inner_ratio_max)) return failure(HttpError::decoded_too_large);
+    if (exceeds(between_, inner_ratio_max)) return failure(http::ErrorCode::decoded_too_large);
   }
 }
 
@@ -91,4 +91,4 @@ Result<> BodyDecoder::end() {
   return {};
 }
 
-}  // namespace tambour::http::coding
+}  // namespace tambour::http::detail::coding

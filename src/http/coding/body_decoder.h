@@ -6,18 +6,19 @@
 #include <memory>
 #include <vector>
 
-#include <tambour/buffer.h>
-#include <tambour/http_coding.h>
-#include <tambour/http_fields.h>
-#include <tambour/result.h>
+#include <tambour/base/result.h>
+#include <tambour/bytes/buffer.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/http/coding.h>
+#include <tambour/http/fields.h>
 
 #include "http/coding/codec.h"
 
-namespace tambour::http::coding {
+namespace tambour::http::detail::coding {
 
 /// The codings of a body, in the order in which they were applied. "identity" is none.
 ///
-/// Fails with HttpError::unsupported_content_coding if there are more than four, or if one is
+/// Fails with http::ErrorCode::unsupported_content_coding if there are more than four, or if one is
 /// unknown or not available.
 [[nodiscard]] Result<std::vector<Coding>> codings_of(const Fields& fields);
 
@@ -35,7 +36,7 @@ class BodyDecoder {
   }
 
   /// Appends decoded bytes to `into`, at most `bytes_max` of them, and returns their number; 0
-  /// means that more bytes must be received. Fails with HttpError::bad_content_coding,
+  /// means that more bytes must be received. Fails with http::ErrorCode::bad_content_coding,
   /// coded_too_large and decoded_too_large. Throws std::bad_alloc.
   Result<std::size_t> read(Buffer& into, std::size_t bytes_max);
 
@@ -62,4 +63,4 @@ class BodyDecoder {
   bool has_ended_ = false;
 };
 
-}  // namespace tambour::http::coding
+}  // namespace tambour::http::detail::coding

@@ -7,7 +7,7 @@
 #include "http/coding/codec.h"
 #include "http_message/failure.h"
 
-namespace tambour::http::coding {
+namespace tambour::http::detail::coding {
 namespace {
 
 /// A window of 512 KiB: a larger one costs more memory for each response than it saves bytes.
@@ -69,7 +69,7 @@ class BrotliDecoder final : public Decoder {
       if (code <= BROTLI_DECODER_ERROR_ALLOC_CONTEXT_MODES &&
           code >= BROTLI_DECODER_ERROR_ALLOC_BLOCK_TYPE_TREES)
         throw std::bad_alloc();
-      return failure(HttpError::bad_content_coding);
+      return failure(http::ErrorCode::bad_content_coding);
     }
     return Step{.consumed = in.size() - left_in,
                 .produced = out.size() - left_out,
@@ -88,4 +88,4 @@ std::unique_ptr<Encoder> make_brotli_encoder(int quality) {
 }
 std::unique_ptr<Decoder> make_brotli_decoder() { return std::make_unique<BrotliDecoder>(); }
 
-}  // namespace tambour::http::coding
+}  // namespace tambour::http::detail::coding

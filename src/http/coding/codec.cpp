@@ -9,7 +9,7 @@
 #include "http_message/failure.h"
 
 namespace tambour::http {
-namespace coding {
+namespace detail::coding {
 namespace {
 
 /// More than the flush markers of the codings.
@@ -41,7 +41,7 @@ Result<std::size_t> Decoder::decode(Buffer& input, Buffer& output, std::size_t b
   std::size_t total = 0;
   while (total < bytes_max && (!input.empty() || has_more_)) {
     if (is_ended_) {
-      if (!restart()) return failure(HttpError::bad_content_coding);
+      if (!restart()) return failure(http::ErrorCode::bad_content_coding);
       is_ended_ = false;
     }
     const std::size_t size = std::min(bytes_max - total, output_bytes);
@@ -56,7 +56,7 @@ Result<std::size_t> Decoder::decode(Buffer& input, Buffer& output, std::size_t b
     has_more_ = !is_ended_ && taken->produced == size;
     // It cannot happen that a decoder needs more input than there is, and has consumed none of it.
     if (taken->consumed == 0 && taken->produced == 0 && !is_ended_ && !input.empty())
-      return failure(HttpError::bad_content_coding);
+      return failure(http::ErrorCode::bad_content_coding);
   }
   return total;
 }
@@ -101,7 +101,7 @@ std::unique_ptr<Decoder> make_decoder(Coding coding, [[maybe_unused]] RawDeflate
   }
 }
 
-}  // namespace coding
+}  // namespace detail::coding
 
 std::string_view name_of(Coding coding) noexcept {
   static constexpr std::array<std::string_view, 4> names = {"gzip", "deflate", "br", "zstd"};
@@ -109,8 +109,8 @@ std::string_view name_of(Coding coding) noexcept {
 }
 
 std::optional<Coding> coding_named(std::string_view name) noexcept {
-  for (const Coding each : {Coding::gzip, Coding::deflate, Coding::br, Coding::zstd}) {
-    if (equal_ignoring_case(name, name_of(each))) return each;
+  for (const Coding coding : {Coding::gzip, Coding::deflate, Coding::br, Coding::zstd}) {
+    if (equal_ignoring_case(name, name_of(coding))) return coding;
   }
   // RFC 9110, section 8.4.1.3.
   if (equal_ignoring_case(name, "x-gzip")) return Coding::gzip;

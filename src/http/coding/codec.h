@@ -9,11 +9,12 @@
 #include <memory>
 #include <span>
 
-#include <tambour/buffer.h>
-#include <tambour/http_coding.h>
-#include <tambour/result.h>
+#include <tambour/base/result.h>
+#include <tambour/bytes/buffer.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/http/coding.h>
 
-namespace tambour::http::coding {
+namespace tambour::http::detail::coding {
 
 /// What a step has done.
 struct Step {
@@ -59,7 +60,7 @@ class Decoder {
 
   /// Decodes bytes of `input`, which are removed, and appends at most `bytes_max` to `output`.
   /// Returns their number; 0 means that more input is needed, or that the coded data has ended.
-  /// Fails with HttpError::bad_content_coding, also if bytes follow the end.
+  /// Fails with http::ErrorCode::bad_content_coding, also if bytes follow the end.
   Result<std::size_t> decode(Buffer& input, Buffer& output, std::size_t bytes_max);
 
   /// True if the input may end here: at the end of the coded data, or before its first byte.
@@ -91,4 +92,4 @@ class Decoder {
 [[nodiscard]] std::unique_ptr<Encoder> make_zstd_encoder(int level);
 [[nodiscard]] std::unique_ptr<Decoder> make_zstd_decoder();
 
-}  // namespace tambour::http::coding
+}  // namespace tambour::http::detail::coding

@@ -8,9 +8,11 @@
 #include <optional>
 #include <string_view>
 
+#include <tambour/detail/namespaces.h>
+
 #include "http_message/characters.h"
 
-namespace tambour::http::coding {
+namespace tambour::http::detail::coding {
 
 /// The elements of a comma-separated list, without white space around them. Empty elements are
 /// ignored. Not for lists with quoted strings.
@@ -62,4 +64,4 @@ struct Preference {
 /// No value if the quality is malformed.
 [[nodiscard]] std::optional<Preference> parse_preference(std::string_view element) noexcept;
 
-}  // namespace tambour::http::coding
+}  // namespace tambour::http::detail::coding

@@ -7,7 +7,7 @@
 #include "http/coding/lists.h"
 #include "http_message/characters.h"
 
-namespace tambour::http::coding {
+namespace tambour::http::detail::coding {
 namespace {
 
 /// RFC 9110, section 12.4.2: "0" or "1" with up to three digits after the point.
@@ -66,25 +66,25 @@ std::optional<Coding> choose_coding(const Fields& fields,
                                     std::span<const Coding> offered) noexcept {
   std::optional<Coding> best;
   // A client that names "identity" prefers it to codings of less quality.
-  int most = quality_named(fields, "identity").value_or(0) - 1;
-  if (most < 0) most = 0;
-  for (const Coding each : offered) {
-    if (!is_available(each)) continue;
-    const int quality = quality_of(fields, name_of(each), true);
-    if (quality <= most) continue;
-    best = each;
-    most = quality;
+  int limit = quality_named(fields, "identity").value_or(0) - 1;
+  if (limit < 0) limit = 0;
+  for (const Coding coding : offered) {
+    if (!is_available(coding)) continue;
+    const int quality = quality_of(fields, name_of(coding), true);
+    if (quality <= limit) continue;
+    best = coding;
+    limit = quality;
   }
   return best;
 }
 
 std::string available_codings() {
   std::string list;
-  for (const Coding each : {Coding::zstd, Coding::br, Coding::gzip}) {
-    if (is_available(each)) list.append(list.empty() ? "" : ", ").append(name_of(each));
+  for (const Coding coding : {Coding::zstd, Coding::br, Coding::gzip}) {
+    if (is_available(coding)) list.append(list.empty() ? "" : ", ").append(name_of(coding));
   }
   // Without any, the body has to be sent as it is.
   return list.empty() ? "identity" : list;
 }
 
-}  // namespace tambour::http::coding
+}  // namespace tambour::http::detail::coding

@@ -6,10 +6,11 @@
 #include <string>
 #include <string_view>
 
-#include <tambour/http_coding.h>
-#include <tambour/http_fields.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/http/coding.h>
+#include <tambour/http/fields.h>
 
-namespace tambour::http::coding {
+namespace tambour::http::detail::coding {
 
 /// How much the client wants the coding, in thousandths: 0 if Accept-Encoding does not name it,
 /// neither itself nor, if `any_counts`, by "*".
@@ -24,4 +25,4 @@ namespace tambour::http::coding {
 /// The codings that this library can decode, as a list for Accept-Encoding.
 [[nodiscard]] std::string available_codings();
 
-}  // namespace tambour::http::coding
+}  // namespace tambour::http::detail::coding

@@ -10,7 +10,7 @@
 #include "http/coding/codec.h"
 #include "http_message/failure.h"
 
-namespace tambour::http::coding {
+namespace tambour::http::detail::coding {
 namespace {
 
 /// The window of 32 KiB that RFC 1951 allows, and the format around it.
@@ -20,13 +20,13 @@ constexpr int gzip_window_bits = zlib_window_bits + 16;
 /// Sets the memory of a step. zlib's sizes have 32 bits.
 void set_memory(z_stream& stream, std::span<const std::byte> in,
                 std::span<std::byte> out) noexcept {
-  constexpr std::size_t most = std::numeric_limits<uInt>::max();
+  constexpr std::size_t limit = std::numeric_limits<uInt>::max();
   // zlib does not write to its input, but declares it so.
   stream.next_in =
       const_cast<Bytef*>(reinterpret_cast<const Bytef*>(in.data()));  // NOLINT: see above.
-  stream.avail_in = static_cast<uInt>(std::min(in.size(), most));
+  stream.avail_in = static_cast<uInt>(std::min(in.size(), limit));
   stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(std::min(out.size(), most));
+  stream.avail_out = static_cast<uInt>(std::min(out.size(), limit));
 }
 
 class ZlibEncoder final : public Encoder {
@@ -104,7 +104,7 @@ class ZlibDecoder final : public Decoder {
     if (result == Z_MEM_ERROR) throw std::bad_alloc();
     // Z_BUF_ERROR only says that nothing could be done.
     if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR)
-      return failure(HttpError::bad_content_coding);
+      return failure(http::ErrorCode::bad_content_coding);
     return Step{.consumed = given - stream_.avail_in,
                 .produced = out.size() - stream_.avail_out,
                 .is_done = result == Z_STREAM_END};
@@ -129,4 +129,4 @@ std::unique_ptr<Decoder> make_zlib_decoder(bool is_gzip, RawDeflate raw) {
   return std::make_unique<ZlibDecoder>(is_gzip, raw);
 }
 
-}  // namespace tambour::http::coding
+}  // namespace tambour::http::detail::coding

@@ -8,7 +8,7 @@
 #include "http/coding/codec.h"
 #include "http_message/failure.h"
 
-namespace tambour::http::coding {
+namespace tambour::http::detail::coding {
 namespace {
 
 /// 512 KiB, as for brotli.
@@ -61,7 +61,7 @@ class ZstdDecoder final : public Decoder {
     const std::size_t left = ZSTD_decompressStream(context_, &output, &input);
     if (ZSTD_isError(left) != 0) {
       if (ZSTD_getErrorCode(left) == ZSTD_error_memory_allocation) throw std::bad_alloc();
-      return failure(HttpError::bad_content_coding);
+      return failure(http::ErrorCode::bad_content_coding);
     }
     return Step{.consumed = input.pos, .produced = output.pos, .is_done = left == 0};
   }
@@ -79,4 +79,4 @@ std::unique_ptr<Encoder> make_zstd_encoder(int level) {
 }
 std::unique_ptr<Decoder> make_zstd_decoder() { return std::make_unique<ZstdDecoder>(); }
 
-}  // namespace tambour::http::coding
+}  // namespace tambour::http::detail::coding

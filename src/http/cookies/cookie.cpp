@@ -1,9 +1,10 @@
 // The Cookie field of requests, and the Set-Cookie field of responses.
+#include <tambour/http/cookie.h>
+
 #include <algorithm>
 #include <charconv>
 
-#include <tambour/http_cookie.h>
-#include <tambour/http_date.h>
+#include <tambour/http/date.h>
 
 #include "http/cookies/cookie_date.h"
 #include "http/cookies/rules.h"
@@ -11,7 +12,7 @@
 #include "http_message/failure.h"
 
 namespace tambour::http {
-namespace cookies {
+namespace detail::cookies {
 namespace {
 
 constexpr std::string_view cookie_space = " \t";
@@ -42,7 +43,7 @@ Result<> check(const SetCookie& cookie) noexcept {
                         (cookie.path.empty() || is_path(cookie.path)) &&
                         cookie.domain.size() <= attribute_bytes_max &&
                         cookie.path.size() <= attribute_bytes_max && obeys_prefix(cookie);
-  if (!is_valid) return failure(HttpError::bad_cookie);
+  if (!is_valid) return failure(http::ErrorCode::bad_cookie);
   return {};
 }
 
@@ -81,9 +82,9 @@ std::optional<std::chrono::seconds> parse_max_age(std::string_view text) noexcep
   std::int64_t seconds = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), seconds);
   // The jar limits the age further.
-  constexpr std::int64_t most = std::int64_t{1} << 40;
-  if (read.ec != std::errc()) seconds = most;
-  return std::chrono::seconds(is_negative ? 0 : std::min(seconds, most));
+  constexpr std::int64_t limit = std::int64_t{1} << 40;
+  if (read.ec != std::errc()) seconds = limit;
+  return std::chrono::seconds(is_negative ? 0 : std::min(seconds, limit));
 }
 
 SameSite parse_same_site(std::string_view text) noexcept {
@@ -116,7 +117,7 @@ void read_attribute(std::string_view text, SetCookie& into) {
 }
 
 }  // namespace
-}  // namespace cookies
+}  // namespace detail::cookies
 
 std::vector<std::pair<std::string_view, std::string_view>> parse_cookies(const Fields& fields) {
   std::vector<std::pair<std::string_view, std::string_view>> all;
@@ -125,7 +126,7 @@ std::vector<std::pair<std::string_view, std::string_view>> parse_cookies(const F
     std::string_view rest = fields[at].value;
     while (!rest.empty()) {
       const std::size_t end = std::min(rest.find(';'), rest.size());
-      const cookies::Divided cookie(rest.substr(0, end), '=');
+      const detail::cookies::Divided cookie(rest.substr(0, end), '=');
       if (cookie.has_separator) all.emplace_back(cookie.name, cookie.value);
       rest.remove_prefix(std::min(end + 1, rest.size()));
     }
@@ -139,7 +140,7 @@ std::optional<std::string_view> cookie_named(const Fields& fields, std::string_v
     std::string_view rest = fields[at].value;
     while (!rest.empty()) {
       const std::size_t end = std::min(rest.find(';'), rest.size());
-      const cookies::Divided cookie(rest.substr(0, end), '=');
+      const detail::cookies::Divided cookie(rest.substr(0, end), '=');
       if (cookie.has_separator && cookie.name == name) return cookie.value;
       rest.remove_prefix(std::min(end + 1, rest.size()));
     }
@@ -148,7 +149,7 @@ std::optional<std::string_view> cookie_named(const Fields& fields, std::string_v
 }
 
 Result<std::string> format_set_cookie(const SetCookie& cookie) {
-  if (const auto checked = cookies::check(cookie); !checked)
+  if (const auto checked = detail::cookies::check(cookie); !checked)
     return std::unexpected(checked.error());
   std::string text = cookie.name + "=" + cookie.value;
   if (!cookie.domain.empty()) text.append("; Domain=").append(cookie.domain);
@@ -157,7 +158,7 @@ Result<std::string> format_set_cookie(const SetCookie& cookie) {
   if (cookie.max_age) text.append("; Max-Age=").append(std::to_string(cookie.max_age->count()));
   if (cookie.secure) text.append("; Secure");
   if (cookie.http_only) text.append("; HttpOnly");
-  return text.append(cookies::text_of(cookie.same_site));
+  return text.append(detail::cookies::text_of(cookie.same_site));
 }
 
 Result<> add_cookie(Fields& fields, const SetCookie& cookie) {
@@ -175,18 +176,19 @@ Result<> remove_cookie(Fields& fields, std::string_view name, std::string_view p
   // For clients that do not know Max-Age.
   cookie.expires = std::chrono::sys_seconds();
   // Clients without TLS ignore a cookie with Secure.
-  cookie.secure = cookies::has_prefix(name, "__Secure-") || cookies::has_prefix(name, "__Host-");
+  cookie.secure = detail::cookies::has_prefix(name, "__Secure-") ||
+                  detail::cookies::has_prefix(name, "__Host-");
   return add_cookie(fields, cookie);
 }
 
 Result<SetCookie> parse_set_cookie(std::string_view text) {
-  if (!all_are(text, value_char) && !text.empty()) return failure(HttpError::bad_cookie);
+  if (!all_are(text, value_char) && !text.empty()) return failure(ErrorCode::bad_cookie);
   const std::size_t end = std::min(text.find(';'), text.size());
-  const cookies::Divided pair(text.substr(0, end), '=');
+  const detail::cookies::Divided pair(text.substr(0, end), '=');
   // A cookie without "=" has no name: a server would read it as another one.
-  if (pair.name.empty() || pair.name.size() + pair.value.size() > cookies::cookie_bytes_max)
-    return failure(HttpError::bad_cookie);
-  if (!pair.has_separator) return failure(HttpError::bad_cookie);
+  if (pair.name.empty() || pair.name.size() + pair.value.size() > detail::cookies::cookie_bytes_max)
+    return failure(ErrorCode::bad_cookie);
+  if (!pair.has_separator) return failure(ErrorCode::bad_cookie);
   SetCookie cookie((std::string(pair.name)), std::string(pair.value));
   cookie.path.clear();
   cookie.same_site = SameSite::unset;
@@ -195,7 +197,7 @@ Result<SetCookie> parse_set_cookie(std::string_view text) {
   while (!text.empty()) {
     text.remove_prefix(1);
     const std::size_t attribute_end = std::min(text.find(';'), text.size());
-    cookies::read_attribute(text.substr(0, attribute_end), cookie);
+    detail::cookies::read_attribute(text.substr(0, attribute_end), cookie);
     text.remove_prefix(attribute_end);
   }
   return cookie;

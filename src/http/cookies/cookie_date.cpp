@@ -7,7 +7,7 @@
 
 #include "http_message/characters.h"
 
-namespace tambour::http::cookies {
+namespace tambour::http::detail::cookies {
 namespace {
 
 constexpr bool is_date_delimiter(char c) noexcept {
@@ -16,13 +16,13 @@ constexpr bool is_date_delimiter(char c) noexcept {
          (u >= 0x5b && u <= 0x60) || (u >= 0x7b && u <= 0x7e);
 }
 
-/// Reads `least` to `most` digits at the beginning, which another digit must not follow.
+/// Reads `least` to `limit` digits at the beginning, which another digit must not follow.
 std::optional<int> take_number(std::string_view& text, std::size_t least,
-                               std::size_t most) noexcept {
+                               std::size_t limit) noexcept {
   std::size_t count = 0;
   int number = 0;
   while (count < text.size() && is_digit(text[count])) {
-    if (++count > most) return std::nullopt;
+    if (++count > limit) return std::nullopt;
     number = number * 10 + (text[count - 1] - '0');
   }
   if (count < least) return std::nullopt;
@@ -99,4 +99,4 @@ std::optional<std::chrono::sys_seconds> parse_cookie_date(std::string_view text)
   return std::chrono::sys_days(date) + *parts.time;
 }
 
-}  // namespace tambour::http::cookies
+}  // namespace tambour::http::detail::cookies

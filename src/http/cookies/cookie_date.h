@@ -5,10 +5,12 @@
 #include <optional>
 #include <string_view>
 
-namespace tambour::http::cookies {
+#include <tambour/detail/namespaces.h>
+
+namespace tambour::http::detail::cookies {
 
 /// No value if a part is missing, or is no date.
 [[nodiscard]] std::optional<std::chrono::sys_seconds> parse_cookie_date(
     std::string_view text) noexcept;
 
-}  // namespace tambour::http::cookies
+}  // namespace tambour::http::detail::cookies

@@ -1,7 +1,7 @@
 // CookieJar: RFC 6265bis, sections 5.7 and 5.8.
 #include <algorithm>
 
-#include <tambour/http_cookie.h>
+#include <tambour/http/cookie.h>
 
 #include "base/clock.h"
 #include "http/cookies/public_suffix.h"
@@ -10,7 +10,7 @@
 #include "http_message/failure.h"
 
 namespace tambour::http {
-namespace cookies {
+namespace detail::cookies {
 namespace {
 
 constexpr auto lifetime_max = std::chrono::days(400);
@@ -64,11 +64,11 @@ bool is_same(const CookieJar::Entry& a, const CookieJar::Entry& b) noexcept {
 
 /// Section 5.7, step 16: a server without TLS must not replace, or hide, a secure cookie.
 bool hides_secure(const std::vector<CookieJar::Entry>& site, const CookieJar::Entry& entry) {
-  return std::ranges::any_of(site, [&entry](const CookieJar::Entry& each) {
-    return each.secure && each.name == entry.name &&
-           (domain_matches(each.domain, entry.domain) ||
-            domain_matches(entry.domain, each.domain)) &&
-           path_matches(entry.path, each.path);
+  return std::ranges::any_of(site, [&entry](const CookieJar::Entry& current_entry) {
+    return current_entry.secure && current_entry.name == entry.name &&
+           (domain_matches(current_entry.domain, entry.domain) ||
+            domain_matches(entry.domain, current_entry.domain)) &&
+           path_matches(entry.path, current_entry.path);
   });
 }
 
@@ -86,12 +86,12 @@ CookieJar::Time expiry_of(const SetCookie& cookie, CookieJar::Time now) noexcept
 }
 
 }  // namespace
-}  // namespace cookies
+}  // namespace detail::cookies
 
 bool CookieJar::is_same_site(const Url& a, const Url& b) {
-  return cookies::is_secure(a) == cookies::is_secure(b) &&
-         cookies::registrable_domain(cookies::host_of(a)) ==
-             cookies::registrable_domain(cookies::host_of(b));
+  return detail::cookies::is_secure(a) == detail::cookies::is_secure(b) &&
+         detail::cookies::registrable_domain(detail::cookies::host_of(a)) ==
+             detail::cookies::registrable_domain(detail::cookies::host_of(b));
 }
 
 std::size_t CookieJar::store(const Url& url, const Fields& fields, Time now) {
@@ -105,48 +105,49 @@ std::size_t CookieJar::store(const Url& url, const Fields& fields, Time now) {
 }
 
 bool CookieJar::store_one(const Url& url, SetCookie cookie, Time now) {
-  const std::string host = cookies::host_of(url);
-  const bool is_secure = cookies::is_secure(url);
+  const std::string host = detail::cookies::host_of(url);
+  const bool is_secure = detail::cookies::is_secure(url);
   if (host.empty() || (cookie.secure && !is_secure)) return false;
-  if (!cookies::obeys_prefix(cookie)) return false;
+  if (!detail::cookies::obeys_prefix(cookie)) return false;
   // A public suffix may set cookies for itself only: github.io is a host, too.
-  if (!cookie.domain.empty() && cookie.domain == host && cookies::is_public_suffix(host))
+  if (!cookie.domain.empty() && cookie.domain == host && detail::cookies::is_public_suffix(host))
     cookie.domain.clear();
-  if (!cookie.domain.empty() &&
-      (!cookies::domain_matches(host, cookie.domain) || cookies::is_public_suffix(cookie.domain)))
+  if (!cookie.domain.empty() && (!detail::cookies::domain_matches(host, cookie.domain) ||
+                                 detail::cookies::is_public_suffix(cookie.domain)))
     return false;
   Entry entry{.name = std::move(cookie.name),
               .value = std::move(cookie.value),
               .domain = cookie.domain.empty() ? host : cookie.domain,
-              .path = cookie.path.empty() ? cookies::default_path(url) : cookie.path,
-              .expires = cookies::expiry_of(cookie, now),
+              .path = cookie.path.empty() ? detail::cookies::default_path(url) : cookie.path,
+              .expires = detail::cookies::expiry_of(cookie, now),
               .created = now,
               .used = now,
               .same_site = cookie.same_site,
-              .host_only = cookie.domain.empty() || cookies::is_address(host),
+              .host_only = cookie.domain.empty() || detail::cookies::is_address(host),
               .secure = cookie.secure,
               .http_only = cookie.http_only};
-  if (!cookies::is_valid(entry)) return false;
+  if (!detail::cookies::is_valid(entry)) return false;
   if (!is_secure) {
-    const auto site = sites_.find(cookies::site_of(host));
-    if (site != sites_.end() && cookies::hides_secure(site->second, entry)) return false;
+    const auto site = sites_.find(detail::cookies::site_of(host));
+    if (site != sites_.end() && detail::cookies::hides_secure(site->second, entry)) return false;
   }
   insert(std::move(entry), now);
   return true;
 }
 
 Result<> CookieJar::add(Entry entry, Time now) {
-  if (!cookies::is_valid(entry)) return failure(HttpError::bad_cookie);
+  if (!detail::cookies::is_valid(entry)) return failure(ErrorCode::bad_cookie);
   insert(std::move(entry), now);
   return {};
 }
 
 /// Replaces the same cookie. One that has expired only removes it.
 void CookieJar::insert(Entry entry, Time now) {
-  const auto position = sites_.try_emplace(cookies::site_of(entry.domain)).first;
+  const auto position = sites_.try_emplace(detail::cookies::site_of(entry.domain)).first;
   Site& site = position->second;
-  const auto old = std::ranges::find_if(
-      site, [&entry](const Entry& each) { return cookies::is_same(each, entry); });
+  const auto old = std::ranges::find_if(site, [&entry](const Entry& current_entry) {
+    return detail::cookies::is_same(current_entry, entry);
+  });
   const bool has_expired = entry.expires <= now;
   if (old != site.end() && has_expired) {
     site.erase(old);
@@ -164,7 +165,7 @@ void CookieJar::insert(Entry entry, Time now) {
 
 void CookieJar::make_room(Site& site, Time now) {
   if (site.size() > options_.cookies_per_site_max) {
-    size_ -= std::erase_if(site, [now](const Entry& each) { return each.expires <= now; });
+    size_ -= std::erase_if(site, [now](const Entry& entry) { return entry.expires <= now; });
     while (site.size() > options_.cookies_per_site_max) {
       site.erase(std::ranges::min_element(site, {}, &Entry::used));
       --size_;
@@ -178,11 +179,11 @@ void CookieJar::make_room(Site& site, Time now) {
 void CookieJar::evict_oldest() noexcept {
   auto oldest_site = sites_.end();
   Site::iterator oldest;
-  for (auto each = sites_.begin(); each != sites_.end(); ++each) {
-    const auto first = std::ranges::min_element(each->second, {}, &Entry::used);
-    if (first == each->second.end()) continue;
+  for (auto site = sites_.begin(); site != sites_.end(); ++site) {
+    const auto first = std::ranges::min_element(site->second, {}, &Entry::used);
+    if (first == site->second.end()) continue;
     if (oldest_site != sites_.end() && first->used >= oldest->used) continue;
-    oldest_site = each;
+    oldest_site = site;
     oldest = first;
   }
   oldest_site->second.erase(oldest);
@@ -191,33 +192,34 @@ void CookieJar::evict_oldest() noexcept {
 }
 
 std::string CookieJar::field_for(const Url& url, Time now, bool is_cross_site, bool is_safe) {
-  const std::string host = cookies::host_of(url);
-  const auto site = sites_.find(cookies::site_of(host));
+  const std::string host = detail::cookies::host_of(url);
+  const auto site = sites_.find(detail::cookies::site_of(host));
   if (site == sites_.end()) return {};
-  const bool is_secure = cookies::is_secure(url);
-  const auto is_sent = [&](const Entry& each) {
-    if (each.expires <= now || (each.secure && !is_secure)) return false;
-    if (is_cross_site && each.same_site != SameSite::none &&
-        (each.same_site == SameSite::strict || !is_safe))
+  const bool is_secure = detail::cookies::is_secure(url);
+  const auto is_sent = [&](const Entry& current_object) {
+    if (current_object.expires <= now || (current_object.secure && !is_secure)) return false;
+    if (is_cross_site && current_object.same_site != SameSite::none &&
+        (current_object.same_site == SameSite::strict || !is_safe))
       return false;
-    const bool is_for_host =
-        each.host_only ? host == each.domain : cookies::domain_matches(host, each.domain);
-    return is_for_host && cookies::path_matches(url.path(), each.path);
+    const bool is_for_host = current_object.host_only
+                                 ? host == current_object.domain
+                                 : detail::cookies::domain_matches(host, current_object.domain);
+    return is_for_host && detail::cookies::path_matches(url.path(), current_object.path);
   };
   std::vector<Entry*> sent;
-  for (Entry& each : site->second) {
-    if (is_sent(each)) sent.push_back(&each);
+  for (Entry& current_entry : site->second) {
+    if (is_sent(current_entry)) sent.push_back(&current_entry);
   }
   std::ranges::stable_sort(sent, [](const Entry* a, const Entry* b) {
     return a->path.size() != b->path.size() ? a->path.size() > b->path.size()
                                             : a->created < b->created;
   });
   std::string field;
-  for (Entry* const each : sent) {
-    if (field.size() + each->name.size() + each->value.size() + 3 > options_.field_bytes_max)
+  for (Entry* const entry : sent) {
+    if (field.size() + entry->name.size() + entry->value.size() + 3 > options_.field_bytes_max)
       continue;
-    each->used = now;
-    field.append(field.empty() ? "" : "; ").append(each->name).append("=").append(each->value);
+    entry->used = now;
+    field.append(field.empty() ? "" : "; ").append(entry->name).append("=").append(entry->value);
   }
   return field;
 }
@@ -234,10 +236,10 @@ void CookieJar::clear() noexcept {
 }
 
 void CookieJar::remove_expired(Time now) noexcept {
-  for (auto each = sites_.begin(); each != sites_.end();) {
+  for (auto site = sites_.begin(); site != sites_.end();) {
     size_ -=
-        std::erase_if(each->second, [now](const Entry& entry) { return entry.expires <= now; });
-    each = each->second.empty() ? sites_.erase(each) : std::next(each);
+        std::erase_if(site->second, [now](const Entry& entry) { return entry.expires <= now; });
+    site = site->second.empty() ? sites_.erase(site) : std::next(site);
   }
 }
 

@@ -1,13 +1,13 @@
 // Public suffixes by libpsl; without it, no suffix is known to be public.
 #include "http/cookies/public_suffix.h"
 
-#include <tambour/ip_address.h>
+#include <tambour/net/ip_address.h>
 
 #ifndef TAMBOUR_NO_PSL
 #include <libpsl.h>
 #endif
 
-namespace tambour::http::cookies {
+namespace tambour::http::detail::cookies {
 
 bool is_address(const std::string& host) noexcept { return IpAddress::parse(host).has_value(); }
 
@@ -52,4 +52,4 @@ std::string site_of(const std::string& host) {
 }
 #endif
 
-}  // namespace tambour::http::cookies
+}  // namespace tambour::http::detail::cookies

@@ -4,7 +4,9 @@
 #include <string>
 #include <string_view>
 
-namespace tambour::http::cookies {
+#include <tambour/detail/namespaces.h>
+
+namespace tambour::http::detail::cookies {
 
 /// True for "com", "co.uk", "github.io" with libpsl; without it, for names with a single label.
 /// `host` is in lower case.
@@ -21,4 +23,4 @@ namespace tambour::http::cookies {
 /// True for IPv4 and IPv6 addresses, the latter without brackets.
 [[nodiscard]] bool is_address(const std::string& host) noexcept;
 
-}  // namespace tambour::http::cookies
+}  // namespace tambour::http::detail::cookies

@@ -4,11 +4,12 @@
 #include <cstddef>
 #include <string_view>
 
-#include <tambour/http_cookie.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/http/cookie.h>
 
 #include "http_message/characters.h"
 
-namespace tambour::http::cookies {
+namespace tambour::http::detail::cookies {
 
 /// Of name and value together, and of an attribute: RFC 6265bis, section 5.6.
 inline constexpr std::size_t cookie_bytes_max = 4096;
@@ -26,4 +27,4 @@ inline constexpr std::size_t attribute_bytes_max = 1024;
   return cookie.secure && cookie.domain.empty() && cookie.path == "/";
 }
 
-}  // namespace tambour::http::cookies
+}  // namespace tambour::http::detail::cookies

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include <tambour/stream_error.h>
+#include <tambour/net/stream_error.h>
 
 #include "http/exchange/response_sink.h"
 

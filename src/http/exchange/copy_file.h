@@ -3,10 +3,11 @@
 
 #include <cstdint>
 
-#include <tambour/file.h>
-#include <tambour/http_response.h>
-#include <tambour/result.h>
-#include <tambour/task.h>
+#include <tambour/base/result.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/file/file.h>
+#include <tambour/http/response.h>
+#include <tambour/task/task.h>
 
 namespace tambour::http {
 

@@ -21,8 +21,9 @@ constexpr std::size_t discarded_piece_bytes = std::size_t{64} * 1024;
 
 }  // namespace
 
-Exchange::Exchange(Wire& wire, EventLoop& loop, std::shared_ptr<const ServerSettings> settings,
-                   std::stop_token shutdown, std::stop_token stop)
+detail::Exchange::Exchange(Wire& wire, EventLoop& loop,
+                           std::shared_ptr<const ServerSettings> settings, std::stop_token shutdown,
+                           std::stop_token stop)
     : wire_(wire),
       loop_(loop),
       settings_(std::move(settings)),
@@ -34,11 +35,11 @@ Exchange::Exchange(Wire& wire, EventLoop& loop, std::shared_ptr<const ServerSett
 }
 
 /// Durations are measured exactly if the program logs them.
-void Exchange::update_now() noexcept {
+void detail::Exchange::update_now() noexcept {
   if (options().on_response) loop_.update_now();
 }
 
-void Exchange::start(RequestHead& head) noexcept {
+void detail::Exchange::start(RequestHead& head) noexcept {
   update_now();
   received_at_ = loop_.now();
   head_ = &head;
@@ -53,23 +54,23 @@ void Exchange::start(RequestHead& head) noexcept {
   expects_continue_ = false;
 }
 
-TimePoint Exchange::body_deadline(std::int64_t now_ns) const noexcept {
+TimePoint detail::Exchange::body_deadline(std::int64_t now_ns) const noexcept {
   const std::int64_t limit_ns = options().body_timeout.count();
   if (limit_ns <= 0) return never;
-  net::RateBudget budget = body_budget_;
+  detail::net::RateBudget budget = body_budget_;
   budget.resume(now_ns);
   return TimePoint(Duration(budget.deadline_ns(limit_ns)));
 }
 
-void Exchange::use_body_time(std::int64_t begin_ns, std::size_t bytes) noexcept {
+void detail::Exchange::use_body_time(std::int64_t begin_ns, std::size_t bytes) noexcept {
   // The time of the iteration may be before the beginning of the wait.
-  const std::int64_t now_ns = std::max(loop::core_of(loop_).now_ns(), begin_ns);
+  const std::int64_t now_ns = std::max(detail::loop::core_of(loop_).now_ns(), begin_ns);
   body_budget_.resume(begin_ns);
   body_budget_.earn(bytes, options().body_rate_min, now_ns);
   body_budget_.suspend(now_ns);
 }
 
-void Exchange::restart_response() noexcept {
+void detail::Exchange::restart_response() noexcept {
   Response& next = response();
   next.exchange_ = this;
   next.sink_ = this;
@@ -82,7 +83,7 @@ void Exchange::restart_response() noexcept {
   has_ended_ = false;
 }
 
-void Exchange::start_handler() {
+void detail::Exchange::start_handler() {
   const RequestHead& head = *head_;
   if (head.version != Version::http_1_0) {
     if (const auto expect = head.fields.get("Expect")) {
@@ -101,27 +102,27 @@ void Exchange::start_handler() {
   }
 }
 
-void Exchange::finish(bool has_failed) {
+void detail::Exchange::finish(bool has_failed) {
   disconnected_.reset();
-  const bool is_left = !response().ended();
+  const bool is_left = !response().has_ended();
   complete_response(has_failed);
   report_response();
   report_exception();
   end_use(is_left);
 }
 
-void Exchange::complete_response(bool has_failed) {
+void detail::Exchange::complete_response(bool has_failed) {
   if (has_failed) {
     is_broken_ = true;
   } else if (thrown_ != nullptr) {
     is_last_ = true;
     lingers_ = true;
-    if (!response().begun()) return send_status(Status::internal_server_error, {});
-  } else if (!response().begun()) {
+    if (!response().has_begun()) return send_status(Status::internal_server_error, {});
+  } else if (!response().has_begun()) {
     if (body_error_) return send_status(status_for(body_error_), body_error_.message());
     if (!response().send(Buffer()))
       return send_status(Status::internal_server_error, "invalid response");
-  } else if (!response().ended()) {
+  } else if (!response().has_ended()) {
     static_cast<void>(response().end());
   }
   is_broken_ = is_broken_ || !has_ended_;
@@ -130,7 +131,7 @@ void Exchange::complete_response(bool has_failed) {
 /// Keeps a handler that has ended from answering the next request. A handler that leaves its
 /// response to another task ends before the response: its objects are set aside, so that the next
 /// request has others. They are used again after `left_max` others.
-void Exchange::end_use(bool is_left) noexcept {
+void detail::Exchange::end_use(bool is_left) noexcept {
   request().exchange_ = nullptr;
   BodyAccess::detach(request().body_);
   response().exchange_ = nullptr;
@@ -145,7 +146,7 @@ void Exchange::end_use(bool is_left) noexcept {
   std::swap(handled_, left_[next_left_++]);
 }
 
-void Exchange::reject(RequestHead& head, const Error& error) {
+void detail::Exchange::reject(RequestHead& head, const Error& error) {
   start(head);
   method_ = Method::get;
   is_last_ = true;
@@ -156,18 +157,18 @@ void Exchange::reject(RequestHead& head, const Error& error) {
 }
 
 /// Sends a response without the handler, with a short text as its body.
-void Exchange::send_status(Status status, std::string_view reason) {
+void detail::Exchange::send_status(Status status, std::string_view reason) {
   restart_response();
   is_last_ = is_last_ || body_error_;
   response().set_status(status);
   std::string text = std::to_string(code_of(status));
   text.append(" ").append(reason_phrase(status));
   if (!reason.empty()) text.append(": ").append(reason);
-  static_cast<void>(response().fields().add("Content-Type", "text/plain"));
+  static_cast<void>(response().headers().add("Content-Type", "text/plain"));
   if (!response().send(Buffer(text.append("\n")))) is_broken_ = true;
 }
 
-void Exchange::report_response() noexcept {
+void detail::Exchange::report_response() noexcept {
   if (!options().on_response) return;
   try {
     options().on_response(request(), response());
@@ -180,31 +181,31 @@ void Exchange::report_response() noexcept {
 /// Reports the exception soon, and not when the connection has ended, which may take the time of
 /// lingering. From the loop, because on_error may destroy the server, and with it this exchange. If
 /// the connection ends first, its task throws the exception.
-void Exchange::report_exception() noexcept {
+void detail::Exchange::report_exception() noexcept {
   if (thrown_ == nullptr) return;
   try {
-    self_ = std::make_shared<Exchange*>(this);
-    loop_.post([weak = std::weak_ptr<Exchange*>(self_)] {
+    self_ = std::make_shared<detail::Exchange*>(this);
+    loop_.post([weak = std::weak_ptr<detail::Exchange*>(self_)] {
       if (const auto self = weak.lock()) (*self)->pass_exception_on();
     });
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the connection throws it.
   }
 }
 
-void Exchange::pass_exception_on() noexcept {
+void detail::Exchange::pass_exception_on() noexcept {
   // on_error may destroy this exchange, and with it the last reference to the settings.
   const std::shared_ptr<const ServerSettings> settings = settings_;
-  settings->reporter->report(loop::core_of(loop_), take_exception());
+  settings->reporter->report(detail::loop::core_of(loop_), take_exception());
 }
 
-std::unexpected<Error> Exchange::fail_body(const Error& error) noexcept {
+std::unexpected<Error> detail::Exchange::fail_body(const Error& error) noexcept {
   if (!body_error_) body_error_ = error;
   is_last_ = true;
   lingers_ = true;
   return std::unexpected(error);
 }
 
-Task<bool> Exchange::discard_body() {
+Task<bool> detail::Exchange::discard_body() {
   const std::size_t bytes_max = options().discarded_bytes_max;
   bool is_small = wire_.body_bytes_left().value_or(0) <= bytes_max;
   std::size_t total = 0;
@@ -217,18 +218,18 @@ Task<bool> Exchange::discard_body() {
   co_return is_small;
 }
 
-std::stop_token Exchange::disconnect_token() {
+std::stop_token detail::Exchange::disconnect_token() {
   if (!disconnected_) disconnected_.emplace();
   wire_.watch();
   return disconnected_->get_token();
 }
 
-void Exchange::disconnected() noexcept {
+void detail::Exchange::disconnected() noexcept {
   if (disconnected_) disconnected_->request_stop();
 }
 
 /// Queues the head, and decides whether the connection may be used again.
-Result<> Exchange::begin_head(const ResponseHead& head, BodyPlan& plan) {
+Result<> detail::Exchange::begin_head(const ResponseHead& head, BodyPlan& plan) {
   plan.is_sent = !is_head();
   plan.is_last = is_last_ || is_shutting_down() || method_ == Method::connect;
   const Result<> begun = wire_.begin(head, plan);
@@ -238,14 +239,14 @@ Result<> Exchange::begin_head(const ResponseHead& head, BodyPlan& plan) {
   return begun;
 }
 
-Result<> Exchange::begin(ResponseHead& head, BodyPlan plan) {
+Result<> detail::Exchange::begin(ResponseHead& head, BodyPlan plan) {
   Appending appending(is_broken_);
   const Result<> begun = begin_head(head, plan);
   appending.complete();
   return begun;
 }
 
-Result<> Exchange::send(ResponseHead& head, BodyPlan plan, Buffer&& body) {
+Result<> detail::Exchange::send(ResponseHead& head, BodyPlan plan, Buffer&& body) {
   // A head without its body would make the client take the next response for the body.
   Appending appending(is_broken_);
   const Result<> begun = begin_head(head, plan);
@@ -258,7 +259,7 @@ Result<> Exchange::send(ResponseHead& head, BodyPlan plan, Buffer&& body) {
   return begun;
 }
 
-Task<Result<>> Exchange::write(Buffer&& piece) {
+Task<Result<>> detail::Exchange::write(Buffer&& piece) {
   const std::size_t size = piece.size();
   if (size > 0 && !is_head()) {
     Appending appending(is_broken_);
@@ -269,13 +270,14 @@ Task<Result<>> Exchange::write(Buffer&& piece) {
   return wire_.flush();
 }
 
-Task<Result<>> Exchange::write_file(const File& file, std::uint64_t offset, std::uint64_t size) {
+Task<Result<>> detail::Exchange::write_file(const File& file, std::uint64_t offset,
+                                            std::uint64_t size) {
   if (!is_head()) return wire_.write_file(file, offset, size);
   count_sent(size);
   return wire_.flush();
 }
 
-Result<> Exchange::end(const Fields& trailers) {
+Result<> detail::Exchange::end(const Fields& trailers) {
   if (!is_head()) {
     Appending appending(is_broken_);
     const Result<> ended = wire_.end(trailers);
@@ -287,24 +289,24 @@ Result<> Exchange::end(const Fields& trailers) {
 }
 
 /// Whether the connection may become a tunnel: RFC 9110, sections 7.8 and 9.3.6.
-Result<> Exchange::check_tunnel() const noexcept {
-  if (response().begun()) return failure(HttpError::response_begun);
+Result<> detail::Exchange::check_tunnel() const noexcept {
+  if (response().has_begun()) return failure(ErrorCode::response_begun);
   if (method_ == Method::connect)
-    return is_success(response().status()) ? Result<>() : failure(HttpError::bad_status);
-  const auto protocol = response().fields().get("Upgrade");
+    return is_success(response().status()) ? Result<>() : failure(ErrorCode::bad_status);
+  const auto protocol = response().headers().get("Upgrade");
   const bool is_asked_for = head_->version != Version::http_1_0 && protocol &&
                             head_->fields.has_token("Connection", "upgrade") &&
                             head_->fields.has_token("Upgrade", *protocol);
-  return is_asked_for ? Result<>() : failure(HttpError::not_an_upgrade);
+  return is_asked_for ? Result<>() : failure(ErrorCode::not_an_upgrade);
 }
 
-Task<Result<ByteStream>> Exchange::upgrade() {
+Task<Result<ByteStream>> detail::Exchange::upgrade() {
   if (const auto checked = check_tunnel(); !checked) co_return std::unexpected(checked.error());
   disconnected_.reset();
   wire_.stop_watching();
   if (!wire_.is_body_complete()) {
     const bool is_small = co_await discard_body();
-    if (!is_small) co_return fail_body(HttpError::body_too_large);
+    if (!is_small) co_return fail_body(ErrorCode::body_too_large);
   }
   if (method_ != Method::connect) response().set_status(Status::switching_protocols);
   Appending appending(is_broken_);

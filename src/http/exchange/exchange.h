@@ -11,15 +11,16 @@
 #include <utility>
 #include <vector>
 
-#include <tambour/buffer.h>
-#include <tambour/clock.h>
-#include <tambour/event_loop.h>
-#include <tambour/http_message.h>
-#include <tambour/http_request.h>
-#include <tambour/http_response.h>
-#include <tambour/result.h>
-#include <tambour/task.h>
-#include <tambour/task_scope.h>
+#include <tambour/base/clock.h>
+#include <tambour/base/result.h>
+#include <tambour/bytes/buffer.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/http/message.h>
+#include <tambour/http/request.h>
+#include <tambour/http/response.h>
+#include <tambour/loop/event_loop.h>
+#include <tambour/task/scope.h>
+#include <tambour/task/task.h>
 
 #include "http/body/body_stream.h"
 #include "http/exchange/response_sink.h"
@@ -45,6 +46,8 @@ class Appending {
   bool& is_broken_;
   bool was_broken_;
 };
+
+namespace detail {
 
 /// All policy of a server: runs the handler, answers errors, completes and reports responses, and
 /// limits bodies. Its wire carries the messages.
@@ -93,7 +96,7 @@ class Exchange final : public ResponseSink, public BodyStream {
   [[nodiscard]] bool expects_continue() const noexcept { return expects_continue_; }
   /// Before a wait for the body. Returns true if the client must be asked for it.
   [[nodiscard]] bool begin_body_wait() noexcept {
-    return std::exchange(expects_continue_, false) && !response().begun();
+    return std::exchange(expects_continue_, false) && !response().has_begun();
   }
   /// A part of the body has arrived, or its end.
   void body_arrived() noexcept { expects_continue_ = false; }
@@ -195,5 +198,7 @@ class Exchange final : public ResponseSink, public BodyStream {
   bool expects_continue_ = false;
   TaskScope handlers_;  ///< Last, because its tasks use the other members.
 };
+
+}  // namespace detail
 
 }  // namespace tambour::http

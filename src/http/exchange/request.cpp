@@ -1,9 +1,10 @@
 // Request: a view of its exchange.
+#include <tambour/http/request.h>
+
 #include <utility>
 
-#include <tambour/http_request.h>
-#include <tambour/task_scope.h>
-#include <tambour/tls_session.h>
+#include <tambour/task/scope.h>
+#include <tambour/tls/session.h>
 
 #include "http/body/checked.h"
 #include "http/exchange/exchange.h"
@@ -19,9 +20,9 @@ Result<Endpoint> RequestConnection::peer_endpoint() const noexcept {
 const ProxyHeader* RequestConnection::proxy_header() const noexcept {
   return stream_->proxy_header();
 }
-const TlsSession* RequestConnection::tls() const noexcept { return stream_->tls(); }
+const tls::Session* RequestConnection::tls() const noexcept { return stream_->tls(); }
 std::string_view RequestConnection::alpn() const noexcept {
-  const TlsSession* const session = tls();
+  const tls::Session* const session = tls();
   return session != nullptr ? session->alpn() : std::string_view();
 }
 

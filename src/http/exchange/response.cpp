@@ -1,8 +1,9 @@
 // Response: the one place that checks which calls are valid.
+#include <tambour/http/response.h>
+
 #include <utility>
 
-#include <tambour/http_body.h>
-#include <tambour/http_response.h>
+#include <tambour/http/body.h>
 
 #include "http/body/checked.h"
 #include "http/exchange/exchange.h"
@@ -14,18 +15,18 @@ TimePoint Response::begun_at() const noexcept {
   return checked(exchange_, "Response::begun_at()").begun_at();
 }
 
-bool Response::failed() const noexcept {
+bool Response::has_failed() const noexcept {
   return checked(exchange_, "Response::failed()").is_broken();
 }
 
 Result<> Response::send(Buffer body) {
-  const Exchange& exchange = checked(exchange_, "Response::send()");
-  if (state_ != State::none) return failure(HttpError::response_begun);
-  if (class_of(head_.status) == 1) return failure(HttpError::interim_status);
+  const detail::Exchange& exchange = checked(exchange_, "Response::send()");
+  if (state_ != State::none) return failure(ErrorCode::response_begun);
+  if (class_of(head_.status) == 1) return failure(ErrorCode::interim_status);
   const std::size_t size = body.size();
   BodyPlan plan{.kind = BodyPlan::Kind::known, .length = size};
   if (exchange.is_bodiless(head_.status)) {
-    if (size > 0) return failure(HttpError::response_too_long);
+    if (size > 0) return failure(ErrorCode::response_too_long);
     plan.kind = BodyPlan::Kind::none;
   } else if (size == 0 && exchange.is_head()) {
     // A handler of HEAD need not make the body. Its size is then unknown unless it is stated.
@@ -39,7 +40,7 @@ Result<> Response::send(Buffer body) {
 
 /// The head of a response whose body follows in pieces.
 Result<> Response::begin() {
-  if (class_of(head_.status) == 1) return failure(HttpError::interim_status);
+  if (class_of(head_.status) == 1) return failure(ErrorCode::interim_status);
   BodyPlan plan{.kind = BodyPlan::Kind::unknown};
   bytes_left_ = length_;
   if (exchange_->is_bodiless(head_.status)) {
@@ -55,12 +56,12 @@ Result<> Response::begin() {
 
 /// Before `bytes` more of the body.
 Result<> Response::prepare(std::uint64_t bytes) {
-  if (state_ == State::ended) return failure(HttpError::response_ended);
+  if (state_ == State::ended) return failure(ErrorCode::response_ended);
   if (state_ == State::none) {
     if (auto begun = begin(); !begun) return begun;
   }
   if (!bytes_left_) return {};
-  if (bytes > *bytes_left_) return failure(HttpError::response_too_long);
+  if (bytes > *bytes_left_) return failure(ErrorCode::response_too_long);
   *bytes_left_ -= bytes;
   return {};
 }
@@ -88,13 +89,13 @@ Task<Result<>> Response::write_file(const File& file, std::uint64_t offset, std:
 }
 
 Result<> Response::end(const Fields& trailers) {
-  const Exchange& exchange = checked(exchange_, "Response::end()");
-  if (state_ == State::ended) return failure(HttpError::response_ended);
+  const detail::Exchange& exchange = checked(exchange_, "Response::end()");
+  if (state_ == State::ended) return failure(ErrorCode::response_ended);
   if (state_ == State::none) {
     if (auto begun = begin(); !begun) return begun;
   }
   if (bytes_left_.value_or(0) > 0 && !exchange.is_head())
-    return failure(HttpError::response_too_short);
+    return failure(ErrorCode::response_too_short);
   const Result<> ended = sink_->end(trailers);
   if (ended) state_ = State::ended;
   return ended;
@@ -111,7 +112,7 @@ Task<Result<ByteStream>> Response::upgrade() {
 
 Task<Result<>> Response::forward(IncomingBody& body) {
   static_cast<void>(checked(exchange_, "Response::forward()"));
-  if (!begun() && body.length()) set_length(*body.length());
+  if (!has_begun() && body.length()) set_length(*body.length());
   // A body without a length may arrive slowly, as events do: its head does not wait for it.
   if (!body.length() && !body.is_complete()) {
     const Result<> begun = co_await write(Buffer());
@@ -121,7 +122,7 @@ Task<Result<>> Response::forward(IncomingBody& body) {
     auto piece = co_await body.read();
     if (!piece) {
       // The client must not take the part for the whole.
-      if (begun()) checked(exchange_, "Response::forward()").abandon();
+      if (has_begun()) checked(exchange_, "Response::forward()").abandon();
       co_return std::unexpected(piece.error());
     }
     const Result<> written = co_await write(std::move(*piece));

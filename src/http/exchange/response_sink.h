@@ -3,12 +3,13 @@
 
 #include <cstdint>
 
-#include <tambour/buffer.h>
-#include <tambour/file.h>
-#include <tambour/http_message.h>
-#include <tambour/http_response.h>
-#include <tambour/result.h>
-#include <tambour/task.h>
+#include <tambour/base/result.h>
+#include <tambour/bytes/buffer.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/file/file.h>
+#include <tambour/http/message.h>
+#include <tambour/http/response.h>
+#include <tambour/task/task.h>
 
 #include "http/exchange/wire.h"
 
@@ -21,8 +22,8 @@ class ResponseSink {
   ResponseSink(const ResponseSink&) = delete;
   ResponseSink& operator=(const ResponseSink&) = delete;
 
-  /// Fails with HttpError::bad_status or bad_reason; the response may then begin again. A filter
-  /// may change the head.
+  /// Fails with http::ErrorCode::bad_status or bad_reason; the response may then begin again. A
+  /// filter may change the head.
   [[nodiscard]] virtual Result<> begin(ResponseHead& head, BodyPlan plan) = 0;
   /// A whole response.
   [[nodiscard]] virtual Result<> send(ResponseHead& head, BodyPlan plan, Buffer&& body) = 0;

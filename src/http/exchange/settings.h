@@ -3,7 +3,8 @@
 
 #include <memory>
 
-#include <tambour/http_server.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/http/server.h>
 
 #include "server/error_reporting.h"
 
@@ -12,7 +13,7 @@ namespace tambour::http {
 struct ServerSettings {
   Handler handler;
   ServerOptions options;
-  std::shared_ptr<server::ErrorReporter> reporter;
+  std::shared_ptr<detail::server::ErrorReporter> reporter;
 };
 
 }  // namespace tambour::http

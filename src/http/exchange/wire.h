@@ -5,13 +5,14 @@
 #include <cstdint>
 #include <optional>
 
-#include <tambour/buffer.h>
-#include <tambour/file.h>
-#include <tambour/http_message.h>
-#include <tambour/http_response.h>
-#include <tambour/result.h>
-#include <tambour/socket_stream.h>
-#include <tambour/task.h>
+#include <tambour/base/result.h>
+#include <tambour/bytes/buffer.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/file/file.h>
+#include <tambour/http/message.h>
+#include <tambour/http/response.h>
+#include <tambour/net/socket_stream.h>
+#include <tambour/task/task.h>
 
 namespace tambour::http {
 
@@ -56,14 +57,14 @@ class Wire {
   // The response. What is queued is sent by flush(), or by the connection. If one of these throws
   // std::bad_alloc, a part of the message may have been queued.
 
-  /// Queues the head. If it fails (HttpError::bad_status, bad_reason), nothing was queued.
+  /// Queues the head. If it fails (http::ErrorCode::bad_status, bad_reason), nothing was queued.
   [[nodiscard]] virtual Result<> begin(const ResponseHead& head, const BodyPlan& plan) = 0;
   /// Queues a part of the body, which is moved from.
   virtual void write(Buffer&& piece) = 0;
   /// Sends a part of a file. Calls Exchange::count_sent() for what was sent of it.
   [[nodiscard]] virtual Task<Result<>> write_file(const File& file, std::uint64_t offset,
                                                   std::uint64_t size) = 0;
-  /// Queues the end of the message. Fails with HttpError::trailer_not_allowed.
+  /// Queues the end of the message. Fails with http::ErrorCode::trailer_not_allowed.
   [[nodiscard]] virtual Result<> end(const Fields& trailers) = 0;
   /// Waits until the kernel has accepted what is queued.
   [[nodiscard]] virtual Task<Result<>> flush() = 0;

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include <tambour/http_date.h>
+#include <tambour/http/date.h>
 
 #include "http_message/characters.h"
 

@@ -6,7 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include <tambour/http_fields.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/http/fields.h>
 
 namespace tambour::http {
 

@@ -1,4 +1,6 @@
 // serve_files() and send_file().
+#include <tambour/http/files.h>
+
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -9,11 +11,10 @@
 #include <optional>
 #include <random>
 
-#include <tambour/file.h>
-#include <tambour/http_date.h>
-#include <tambour/http_files.h>
-#include <tambour/socket_stream.h>
-#include <tambour/task_context.h>
+#include <tambour/file/file.h>
+#include <tambour/http/date.h>
+#include <tambour/net/socket_stream.h>
+#include <tambour/task/context.h>
 
 #include "files/file_calls.h"
 #include "http/coding/negotiation.h"
@@ -44,10 +45,10 @@ constexpr std::array<CodedFile, 3> codings = {{{.name = "br", .suffix = ".br"},
 /// Replaces what the fields say about the file.
 void fail_with(Response& response, Status status) {
   for (const char* name : {"Content-Encoding", "ETag", "Last-Modified", "Cache-Control"})
-    response.fields().remove(name);
+    response.headers().remove(name);
   std::string text = std::to_string(code_of(status));
   text.append(" ").append(reason_phrase(status)).append("\n");
-  static_cast<void>(response.fields().set("Content-Type", "text/plain"));
+  static_cast<void>(response.headers().set("Content-Type", "text/plain"));
   static_cast<void>(response.send(status, text));
 }
 
@@ -81,7 +82,7 @@ Task<Result<Opened>> open_file(EventLoop& loop, std::string path) {
   if (!file) co_return std::unexpected(file.error());
   opened.file = std::move(*file);
   // fstat(2) of an open file does not wait.
-  const Result<struct stat> status = files::status_of(loop, opened.file);
+  const Result<struct stat> status = detail::files::status_of(loop, opened.file);
   if (!status) co_return std::unexpected(status.error());
   opened.status = *status;
   if (!S_ISREG(opened.status.st_mode) && !S_ISDIR(opened.status.st_mode))
@@ -95,7 +96,7 @@ Task<Result<Opened>> open_best(Request& request, EventLoop& loop, std::string pa
   if (precompressed) {
     for (const CodedFile& variant : codings) {
       // "*" does not count: a client that accepts every coding also accepts the file itself.
-      if (coding::quality_of(request.fields(), variant.name, false) == 0) continue;
+      if (detail::coding::quality_of(request.headers(), variant.name, false) == 0) continue;
       Result<Opened> opened = co_await open_file(loop, path + std::string(variant.suffix));
       if (!opened || !S_ISREG(opened->status.st_mode)) continue;
       opened->coding = variant.name;
@@ -128,8 +129,8 @@ std::string content_range(const ByteRange& range, std::uint64_t size) {
 
 std::string media_type_of(std::string_view path, const FileOptions& options) {
   const std::string_view extension = path.substr(std::min(path.rfind('.'), path.size() - 1) + 1);
-  for (const auto& [each, type] : options.media_types) {
-    if (equal_ignoring_case(each, extension)) return type;
+  for (const auto& [entry, type] : options.media_types) {
+    if (equal_ignoring_case(entry, extension)) return type;
   }
   return std::string(http::media_type_of(path));
 }
@@ -151,7 +152,7 @@ Multipart multipart_of(const std::vector<ByteRange>& ranges, std::uint64_t size,
     for (unsigned bits = random(), digits = 8; digits > 0; --digits, bits >>= 4U)
       boundary += "0123456789abcdef"[bits & 15U];
   }
-  const std::string type(response.fields().get("Content-Type").value_or(""));
+  const std::string type(response.headers().get("Content-Type").value_or(""));
   Multipart multipart;
   for (const ByteRange& range : ranges) {
     std::string& head = multipart.heads.emplace_back("\r\n--");
@@ -162,7 +163,7 @@ Multipart multipart_of(const std::vector<ByteRange>& ranges, std::uint64_t size,
   multipart.end = "\r\n--" + boundary + "--\r\n";
   multipart.length += multipart.end.size();
   static_cast<void>(
-      response.fields().set("Content-Type", "multipart/byteranges; boundary=" + boundary));
+      response.headers().set("Content-Type", "multipart/byteranges; boundary=" + boundary));
   return multipart;
 }
 
@@ -182,7 +183,7 @@ Task<> write_ranges(const File& file, Response& response, std::vector<ByteRange>
 void set_fields(Response& response, const Opened& opened, const std::string& path,
                 const FileOptions& options, const Validators& validators,
                 std::chrono::sys_seconds now) {
-  Fields& fields = response.fields();
+  Fields& fields = response.headers();
   static_cast<void>(fields.set("ETag", validators.tag));
   // RFC 9110, section 8.8.2.1: not later than the time of the response.
   const auto modified = std::min(validators.modified, now);
@@ -202,37 +203,37 @@ Task<> send_opened(Request& request, Response& response, const Opened& opened, s
   const auto size = static_cast<std::uint64_t>(opened.status.st_size);
   const Validators validators = validators_of(opened.status);
   const TaskContext& context = co_await this_task;
-  const std::chrono::nanoseconds now(loop::core_of(*context.loop).wall_ns());
+  const std::chrono::nanoseconds now(detail::loop::core_of(*context.loop).wall_ns());
   set_fields(response, opened, path, options, validators,
              std::chrono::sys_seconds(std::chrono::floor<std::chrono::seconds>(now)));
-  const Verdict verdict = check_conditions(request.fields(), validators);
+  const Verdict verdict = check_conditions(request.headers(), validators);
   if (verdict == Verdict::not_modified) {
     for (const char* name : {"Content-Type", "Content-Encoding", "Accept-Ranges"})
-      response.fields().remove(name);
+      response.headers().remove(name);
     static_cast<void>(response.send(Status::not_modified));
     co_return;
   }
   if (verdict == Verdict::precondition_failed)
     co_return fail_with(response, Status::precondition_failed);
   std::vector<ByteRange> ranges(1, ByteRange{.begin = 0, .end = size});
-  const auto range = request.fields().get("Range");
+  const auto range = request.headers().get("Range");
   // Range is defined for GET only: section 14.2.
   bool is_partial = false;
-  if (range && request.method() == Method::get && range_counts(request.fields(), validators)) {
+  if (range && request.method() == Method::get && range_counts(request.headers(), validators)) {
     if (auto parsed = parse_ranges(*range, size)) {
       ranges = std::move(*parsed);
       is_partial = true;
     }
   }
   if (ranges.empty()) {
-    static_cast<void>(response.fields().set("Content-Range", "bytes */" + std::to_string(size)));
+    static_cast<void>(response.headers().set("Content-Range", "bytes */" + std::to_string(size)));
     co_return fail_with(response, Status::range_not_satisfiable);
   }
   if (is_partial) response.set_status(Status::partial_content);
   if (ranges.size() > 1) co_return co_await write_ranges(opened.file, response, ranges, size);
   const ByteRange whole = ranges.front();
   if (is_partial)
-    static_cast<void>(response.fields().set("Content-Range", content_range(whole, size)));
+    static_cast<void>(response.headers().set("Content-Range", content_range(whole, size)));
   response.set_length(whole.size());
   if (request.method() == Method::head || whole.size() == 0) {
     static_cast<void>(response.send(std::string_view()));
@@ -266,7 +267,7 @@ void redirect_to_folder(Request& request, Response& response) {
   std::string target(request.path());
   target += '/';
   if (const auto query = request.query()) target.append("?").append(*query);
-  static_cast<void>(response.fields().set("Location", target));
+  static_cast<void>(response.headers().set("Location", target));
   fail_with(response, Status::moved_permanently);
 }
 
@@ -290,7 +291,7 @@ Task<> serve_path(Request& request, Response& response, std::shared_ptr<const Se
 
 bool is_read(const Request& request, Response& response) {
   if (request.method() == Method::get || request.method() == Method::head) return true;
-  static_cast<void>(response.fields().set("Allow", "GET, HEAD"));
+  static_cast<void>(response.headers().set("Allow", "GET, HEAD"));
   fail_with(response, Status::method_not_allowed);
   return false;
 }

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <utility>
 
-#include <tambour/http_files.h>
+#include <tambour/http/files.h>
 
 #include "http_message/characters.h"
 

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include <tambour/detail/namespaces.h>
+
 namespace tambour::http {
 
 struct ByteRange {

@@ -1,7 +1,7 @@
 // safe_file_name().
 #include <algorithm>
 
-#include <tambour/http_form.h>
+#include <tambour/http/form.h>
 
 namespace tambour::http {
 namespace {
@@ -15,15 +15,15 @@ std::size_t character_size(std::string_view text) noexcept {
   if (first < 0x80) return 1;
   std::size_t size = 0;
   unsigned least = 0x80;  // The range of the second byte, which excludes long forms, surrogates,
-  unsigned most = 0xBF;   // and what is above U+10FFFF.
+  unsigned limit = 0xBF;  // and what is above U+10FFFF.
   if (first >= 0xC2 && first <= 0xDF) size = 2;
   if (first >= 0xE0 && first <= 0xEF) size = 3;
   if (first >= 0xF0 && first <= 0xF4) size = 4;
   if (first == 0xE0) least = 0xA0;
-  if (first == 0xED) most = 0x9F;
+  if (first == 0xED) limit = 0x9F;
   if (first == 0xF0) least = 0x90;
-  if (first == 0xF4) most = 0x8F;
-  if (size == 0 || text.size() < size || byte(1) < least || byte(1) > most) return 0;
+  if (first == 0xF4) limit = 0x8F;
+  if (size == 0 || text.size() < size || byte(1) < least || byte(1) > limit) return 0;
   for (std::size_t i = 2; i < size; ++i) {
     if (byte(i) < 0x80 || byte(i) > 0xBF) return 0;
   }

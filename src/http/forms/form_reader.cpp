@@ -2,8 +2,8 @@
 #include <cerrno>
 #include <utility>
 
-#include <tambour/http_form.h>
-#include <tambour/http_url.h>
+#include <tambour/http/form.h>
+#include <tambour/http/url.h>
 
 #include "http/forms/multipart_parser.h"
 #include "http/forms/parameters.h"
@@ -13,8 +13,8 @@
 namespace tambour::http {
 namespace {
 
-using forms::MultipartParser;
-using forms::Parameterized;
+using detail::forms::MultipartParser;
+using detail::forms::Parameterized;
 
 constexpr std::size_t form_piece_bytes = std::size_t{64} * 1024;
 
@@ -37,7 +37,7 @@ std::string decode_name(std::string_view text) {
 /// The only value of a field.
 std::optional<Parameterized> parse_single(const Fields& fields, std::string_view name) {
   if (fields.count(name) != 1) return std::nullopt;
-  return forms::parse_parameters(*fields.get(name));
+  return detail::forms::parse_parameters(*fields.get(name));
 }
 
 bool is_encoded_form(const Fields& fields) {
@@ -50,7 +50,7 @@ Task<Result<Form>> read_encoded_form(Request& request, std::size_t bytes_max,
   Result<Buffer> body = co_await request.body().read_all(bytes_max);
   if (!body) co_return std::unexpected(body.error());
   auto parameters = parse_query(body->coalesce(), count_max);
-  if (!parameters) co_return request.body().reject(HttpError::too_many_form_parts);
+  if (!parameters) co_return request.body().reject(ErrorCode::too_many_form_parts);
   Form form;
   form.fields.reserve(parameters->size());
   for (auto& [name, value] : *parameters) {
@@ -70,12 +70,12 @@ FormReader& FormReader::operator=(FormReader&& other) noexcept = default;
 FormReader::~FormReader() = default;
 
 Result<FormReader> FormReader::open(Request& request, const FormLimits& limits) {
-  const auto type = parse_single(request.fields(), "Content-Type");
+  const auto type = parse_single(request.headers(), "Content-Type");
   if (!type || !equal_ignoring_case(type->value, "multipart/form-data"))
-    return request.body().reject(HttpError::not_a_form);
+    return request.body().reject(ErrorCode::not_a_form);
   const std::string* const boundary = type->find("boundary");
-  if (boundary == nullptr || !forms::is_boundary(*boundary))
-    return request.body().reject(HttpError::bad_boundary);
+  if (boundary == nullptr || !detail::forms::is_boundary(*boundary))
+    return request.body().reject(ErrorCode::bad_boundary);
   return FormReader(request, std::make_unique<MultipartParser>(*boundary, limits));
 }
 
@@ -93,15 +93,15 @@ Task<Result<>> FormReader::receive() {
 
 Result<> FormReader::begin_part() {
   part_ = {};
-  const auto disposition = parse_single(parser_->fields(), "Content-Disposition");
+  const auto disposition = parse_single(parser_->headers(), "Content-Disposition");
   if (!disposition || !equal_ignoring_case(disposition->value, "form-data"))
-    return failure(HttpError::bad_disposition);
+    return failure(ErrorCode::bad_disposition);
   const std::string* const name = disposition->find("name");
-  if (name == nullptr) return failure(HttpError::bad_disposition);
+  if (name == nullptr) return failure(ErrorCode::bad_disposition);
   part_.name = decode_name(*name);
   if (const std::string* const file = disposition->find("filename"))
     part_.file_name = decode_name(*file);
-  part_.fields = std::exchange(parser_->fields(), Fields());
+  part_.fields = std::exchange(parser_->headers(), Fields());
   part_.content_type = part_.fields.get("Content-Type").value_or("text/plain");
   in_part_ = true;
   return {};
@@ -148,7 +148,7 @@ Task<Result<Buffer>> FormReader::read_all(std::size_t bytes_max) {
     if (!piece) co_return std::unexpected(piece.error());
     if (piece->empty()) co_return all;
     if (piece->size() > bytes_max - all.size())
-      co_return request_->body().reject(HttpError::form_part_too_large);
+      co_return request_->body().reject(ErrorCode::form_part_too_large);
     all.append(std::move(*piece));
   }
 }
@@ -166,12 +166,12 @@ std::string_view Form::value(std::string_view name) const noexcept {
 }
 
 Task<Result<Form>> read_form(Request& request, std::size_t bytes_max, FormLimits limits) {
-  if (is_encoded_form(request.fields()))
+  if (is_encoded_form(request.headers()))
     co_return co_await read_encoded_form(request, bytes_max, limits.parts_max);
   Result<FormReader> reader = FormReader::open(request, limits);
   if (!reader) co_return std::unexpected(reader.error());
   if (request.body().length().value_or(0) > bytes_max)
-    co_return request.body().reject(HttpError::body_too_large);
+    co_return request.body().reject(ErrorCode::body_too_large);
   Form form;
   std::size_t left = bytes_max;
   while (true) {
@@ -181,7 +181,7 @@ Task<Result<Form>> read_form(Request& request, std::size_t bytes_max, FormLimits
     Result<Buffer> value = co_await reader->read_all(left);
     if (!value) co_return std::unexpected(value.error());
     const std::size_t used = value->size() + reader->part().fields.bytes();
-    if (used > left) co_return request.body().reject(HttpError::body_too_large);
+    if (used > left) co_return request.body().reject(ErrorCode::body_too_large);
     left -= used;
     FormField& field = form.fields.emplace_back();
     field.name = reader->part().name;

@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <array>
 
-#include <tambour/stream_error.h>
+#include <tambour/net/stream_error.h>
 
 #include "http_message/characters.h"
 #include "http_message/failure.h"
 
-namespace tambour::http::forms {
+namespace tambour::http::detail::forms {
 namespace {
 
 constexpr std::string_view line_end = "\r\n";
@@ -74,7 +74,7 @@ Result<MultipartParser::Event> MultipartParser::parse_next(Buffer& input, Buffer
 
 /// Counts bytes that mean nothing. Fails if they are too many.
 Result<> MultipartParser::ignore(Buffer& input, std::size_t size) noexcept {
-  if (size > ignored_bytes_max - ignored_) return failure(HttpError::body_too_large);
+  if (size > ignored_bytes_max - ignored_) return failure(http::ErrorCode::body_too_large);
   ignored_ += size;
   input.consume(size);
   return {};
@@ -114,7 +114,7 @@ Result<MultipartParser::Event> MultipartParser::parse_after_delimiter(Buffer& in
       state_ = State::after_last;
       return Event::end;
     }
-    if (!is_padding(text[0])) return failure(HttpError::bad_delimiter);
+    if (!is_padding(text[0])) return failure(http::ErrorCode::bad_delimiter);
     is_padded_ = true;
     const Result<> ignored = ignore(input, 1);
     if (!ignored) return std::unexpected(ignored.error());
@@ -122,7 +122,7 @@ Result<MultipartParser::Event> MultipartParser::parse_after_delimiter(Buffer& in
   input.consume(2);
   is_padded_ = false;
   state_ = State::head;
-  if (parts_++ == limits_.parts_max) return failure(HttpError::too_many_form_parts);
+  if (parts_++ == limits_.parts_max) return failure(http::ErrorCode::too_many_form_parts);
   fields_.clear();
   head_parser_.restart(h1::HeadKind::part);
   return Event::none;
@@ -157,7 +157,8 @@ Result<MultipartParser::Event> MultipartParser::parse_contents(Buffer& input, Bu
     if (clear_ == 0) return Event::none;
   }
   const std::size_t size = std::min(clear_, bytes_max);
-  if (size > limits_.part_bytes_max - part_bytes_) return failure(HttpError::form_part_too_large);
+  if (size > limits_.part_bytes_max - part_bytes_)
+    return failure(http::ErrorCode::form_part_too_large);
   output.append(input.take(size));
   clear_ -= size;
   part_bytes_ += size;
@@ -171,7 +172,7 @@ Result<MultipartParser::Event> MultipartParser::parse_after_last(Buffer& input) 
     if (line_end_ < line_end.size()) {
       const char next = text_of(input.front())[0];
       const bool is_padded = line_end_ == 0 && is_padding(next);
-      if (!is_padded && next != line_end[line_end_]) return failure(HttpError::bad_delimiter);
+      if (!is_padded && next != line_end[line_end_]) return failure(http::ErrorCode::bad_delimiter);
       line_end_ += is_padded ? 0 : 1;
       size = 1;
     }
@@ -183,8 +184,8 @@ Result<MultipartParser::Event> MultipartParser::parse_after_last(Buffer& input) 
 
 Result<> MultipartParser::end_input() const noexcept {
   if (state_ != State::after_last) return std::unexpected(StreamError::truncated);
-  if (line_end_ == 1) return failure(HttpError::bad_delimiter);
+  if (line_end_ == 1) return failure(http::ErrorCode::bad_delimiter);
   return {};
 }
 
-}  // namespace tambour::http::forms
+}  // namespace tambour::http::detail::forms

@@ -10,14 +10,15 @@
 #include <string>
 #include <string_view>
 
-#include <tambour/buffer.h>
-#include <tambour/http_fields.h>
-#include <tambour/http_form.h>
-#include <tambour/result.h>
+#include <tambour/base/result.h>
+#include <tambour/bytes/buffer.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/http/fields.h>
+#include <tambour/http/form.h>
 
 #include "http_message/h1/head_parser.h"
 
-namespace tambour::http::forms {
+namespace tambour::http::detail::forms {
 
 /// The boundary in a Content-Type: 1 to 70 characters of RFC 2046, not ending with a space.
 [[nodiscard]] bool is_boundary(std::string_view text) noexcept;
@@ -26,7 +27,7 @@ class MultipartParser {
  public:
   enum class Event : std::uint8_t {
     none,      ///< More input is needed.
-    part,      ///< fields() are those of a part.
+    part,      ///< headers() are those of a part.
     data,      ///< Contents of the part were appended.
     part_end,  ///< The contents of the part are complete.
     end,       ///< All parts have been parsed. What follows is still to be parsed.
@@ -43,10 +44,10 @@ class MultipartParser {
   /// further call fails with it. Throws std::bad_alloc.
   [[nodiscard]] Result<Event> parse(Buffer& input, Buffer& output, std::size_t bytes_max);
   /// Call it at the end of the body, when more input was needed. Fails with StreamError::truncated
-  /// if the last delimiter is missing, and with HttpError::bad_delimiter.
+  /// if the last delimiter is missing, and with http::ErrorCode::bad_delimiter.
   [[nodiscard]] Result<> end_input() const noexcept;
 
-  [[nodiscard]] Fields& fields() noexcept { return fields_; }
+  [[nodiscard]] Fields& headers() noexcept { return fields_; }
 
  private:
   enum class State : std::uint8_t { begin, preamble, after_delimiter, head, contents, after_last };
@@ -75,4 +76,4 @@ class MultipartParser {
   std::uint64_t part_bytes_ = 0;
 };
 
-}  // namespace tambour::http::forms
+}  // namespace tambour::http::detail::forms

@@ -5,7 +5,7 @@
 
 #include "http_message/characters.h"
 
-namespace tambour::http::forms {
+namespace tambour::http::detail::forms {
 namespace {
 
 bool is_token_or_type(std::string_view text) noexcept {
@@ -48,8 +48,8 @@ std::optional<std::string> take_value(std::string_view& text) {
 }  // namespace
 
 const std::string* Parameterized::find(std::string_view name) const noexcept {
-  for (const auto& [each, content] : parameters) {
-    if (equal_ignoring_case(each, name)) return &content;
+  for (const auto& [entry, content] : parameters) {
+    if (equal_ignoring_case(entry, name)) return &content;
   }
   return nullptr;
 }
@@ -79,4 +79,4 @@ std::optional<Parameterized> parse_parameters(std::string_view text) {
   return parsed;
 }
 
-}  // namespace tambour::http::forms
+}  // namespace tambour::http::detail::forms

@@ -7,7 +7,9 @@
 #include <utility>
 #include <vector>
 
-namespace tambour::http::forms {
+#include <tambour/detail/namespaces.h>
+
+namespace tambour::http::detail::forms {
 
 /// For example: multipart/form-data; boundary="a b".
 struct Parameterized {
@@ -24,4 +26,4 @@ struct Parameterized {
 /// paths as they are. The result contains views into `text`. Throws std::bad_alloc.
 [[nodiscard]] std::optional<Parameterized> parse_parameters(std::string_view text);
 
-}  // namespace tambour::http::forms
+}  // namespace tambour::http::detail::forms

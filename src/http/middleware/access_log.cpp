@@ -1,10 +1,11 @@
 // Access records and their formats.
+#include <tambour/http/access_log.h>
+
 #include <utility>
 
-#include <tambour/event_loop.h>
-#include <tambour/http_access_log.h>
-#include <tambour/http_date.h>
-#include <tambour/socket_stream.h>
+#include <tambour/http/date.h>
+#include <tambour/loop/event_loop.h>
+#include <tambour/net/socket_stream.h>
 
 #include "loop/core.h"
 
@@ -65,14 +66,14 @@ AccessRecord access_record(const Request& request, const Response& response) {
   record.user_agent = head.fields.get("User-Agent").value_or("");
   record.status = response.status();
   if (head.method != Method::head) record.body_bytes = response.body_bytes();
-  record.failed = response.failed();
+  record.failed = response.has_failed();
   EventLoop& loop = request.connection().loop();
   // Not loop.now(), which is the time before the handler has computed.
-  const TimePoint now(Duration(loop::core_of(loop).clock_ns()));
+  const TimePoint now(Duration(detail::loop::core_of(loop).clock_ns()));
   record.time_total = now - request.received_at();
   record.time_to_head = record.time_total;
-  if (response.begun()) record.time_to_head = response.begun_at() - request.received_at();
-  const std::chrono::nanoseconds wall(loop::core_of(loop).wall_ns());
+  if (response.has_begun()) record.time_to_head = response.begun_at() - request.received_at();
+  const std::chrono::nanoseconds wall(detail::loop::core_of(loop).wall_ns());
   record.received_at = std::chrono::system_clock::time_point(
       std::chrono::duration_cast<std::chrono::system_clock::duration>(wall - record.time_total));
   return record;

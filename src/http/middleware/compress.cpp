@@ -1,12 +1,12 @@
 // compress() and decode_requests().
+#include <tambour/http/compress.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <system_error>
 #include <utility>
-
-#include <tambour/http_compress.h>
 
 #include "http/coding/codec.h"
 #include "http/coding/lists.h"
@@ -18,7 +18,7 @@
 #include "http_message/h1/trailers.h"
 
 namespace tambour::http {
-namespace coding {
+namespace detail::coding {
 namespace {
 
 /// What is compressed without letting other connections be served. Larger bodies are compressed
@@ -122,7 +122,7 @@ void Compressor::choose(ResponseHead& head, const BodyPlan& plan) {
   const bool is_same = head.status == Status::not_modified;
   if (!may && !is_same) return;
   add_vary(head.fields);
-  const auto coding = choose_coding(request_.fields(), options_.codings);
+  const auto coding = choose_coding(request_.headers(), options_.codings);
   if (!coding) return;
   // The tag of the response that the client has stored, compressed or not: a weak tag matches both.
   if (is_same) return make_tag_weak(head.fields);
@@ -195,7 +195,7 @@ Task<Result<>> Compressor::write_encoded(Buffer piece) {
 Result<> Compressor::end(const Fields& trailers) {
   if (encoder_ == nullptr || is_head()) return next().end(trailers);
   for (const Field field : trailers) {
-    if (!h1::may_be_trailer(field.name)) return failure(HttpError::trailer_not_allowed);
+    if (!h1::may_be_trailer(field.name)) return failure(http::ErrorCode::trailer_not_allowed);
   }
   trailers_ = trailers;
   has_rest_ = true;
@@ -225,7 +225,7 @@ Task<Result<>> Compressor::flush() {
 
 Task<> Compressor::complete() {
   if (encoder_ == nullptr) co_return;
-  if (!response().ended()) {
+  if (!response().has_ended()) {
     // Otherwise the client would take the part for the whole.
     if (const auto ended = response().end(); !ended) throw std::system_error(ended.error());
   }
@@ -244,7 +244,7 @@ Task<> run_decoded(DecodingLimits limits, Request& request, Response& response,
                    const Handler& next) {
   if (request.body().decode(limits)) co_return co_await next.run(request, response);
   // RFC 9110, section 15.5.16.
-  static_cast<void>(response.fields().set("Accept-Encoding", available_codings()));
+  static_cast<void>(response.headers().set("Accept-Encoding", available_codings()));
   static_cast<void>(response.send(Status::unsupported_media_type));
 }
 
@@ -258,21 +258,21 @@ Middleware middleware_of(CompressOptions options) {
 bool is_between(int level, int min, int max) { return level >= min && level <= max; }
 
 }  // namespace
-}  // namespace coding
+}  // namespace detail::coding
 
-Middleware compress() { return coding::middleware_of({}); }
+Middleware compress() { return detail::coding::middleware_of({}); }
 
 Result<Middleware> compress(CompressOptions options) {
-  const bool are_valid = coding::is_between(options.gzip_level, 1, 9) &&
-                         coding::is_between(options.brotli_quality, 0, 11) &&
-                         coding::is_between(options.zstd_level, 1, 19);
-  if (!are_valid) return failure(HttpError::bad_coding_level);
-  return coding::middleware_of(std::move(options));
+  const bool are_valid = detail::coding::is_between(options.gzip_level, 1, 9) &&
+                         detail::coding::is_between(options.brotli_quality, 0, 11) &&
+                         detail::coding::is_between(options.zstd_level, 1, 19);
+  if (!are_valid) return failure(ErrorCode::bad_coding_level);
+  return detail::coding::middleware_of(std::move(options));
 }
 
 Middleware decode_requests(DecodingLimits limits) {
   return [limits](Request& request, Response& response, const Handler& next) {
-    return coding::run_decoded(limits, request, response, next);
+    return detail::coding::run_decoded(limits, request, response, next);
   };
 }
 

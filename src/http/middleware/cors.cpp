@@ -1,10 +1,10 @@
 // cors().
+#include <tambour/http/cors.h>
+
 #include <algorithm>
 #include <memory>
 #include <string_view>
 #include <utility>
-
-#include <tambour/http_cors.h>
 
 #include "http_message/characters.h"
 #include "http_message/failure.h"
@@ -53,15 +53,15 @@ std::string join(const auto& parts, auto text_of) {
 }
 
 Result<CorsPolicy> policy_of(CorsOptions options) {
-  if (!std::ranges::all_of(options.origins, is_origin)) return failure(HttpError::bad_origin);
+  if (!std::ranges::all_of(options.origins, is_origin)) return failure(ErrorCode::bad_origin);
   if (!is_name_list(options.fields) || !is_name_list(options.exposed_fields))
-    return failure(HttpError::bad_field_name);
+    return failure(ErrorCode::bad_field_name);
   const auto itself = [](const std::string& text) -> std::string_view { return text; };
   CorsPolicy policy;
   policy.any_origin = std::ranges::find(options.origins, "*") != options.origins.end();
   policy.credentials = options.credentials;
   if (policy.any_origin && policy.credentials)
-    return failure(HttpError::credentials_for_any_origin);
+    return failure(ErrorCode::credentials_for_any_origin);
   policy.origins = std::move(options.origins);
   policy.methods = join(options.methods, [](const Method& method) { return method.name(); });
   policy.fields = join(options.fields, itself);
@@ -71,7 +71,7 @@ Result<CorsPolicy> policy_of(CorsOptions options) {
 }
 
 void set_field(Response& response, std::string_view name, std::string_view value) {
-  if (!value.empty()) static_cast<void>(response.fields().set(name, value));
+  if (!value.empty()) static_cast<void>(response.headers().set(name, value));
 }
 
 /// `origin` is allowed.
@@ -101,12 +101,12 @@ Result<Middleware> cors(CorsOptions options) {
   const auto policy = std::make_shared<const CorsPolicy>(std::move(*checked));
   return Middleware([policy](Request& request, Response& response, const Handler& next) -> Task<> {
     // Caches must not give the response for one origin to another one.
-    if (!policy->any_origin) static_cast<void>(response.fields().add("Vary", "Origin"));
-    const bool has_origin = request.fields().count("Origin") == 1;
+    if (!policy->any_origin) static_cast<void>(response.headers().add("Vary", "Origin"));
+    const bool has_origin = request.headers().count("Origin") == 1;
     if (!has_origin) return next.start(request, response);
-    const std::string_view origin = *request.fields().get("Origin");
+    const std::string_view origin = *request.headers().get("Origin");
     if (request.method() == Method::options &&
-        request.fields().contains("Access-Control-Request-Method")) {
+        request.headers().contains("Access-Control-Request-Method")) {
       answer_preflight(*policy, origin, response);
       return {};
     }

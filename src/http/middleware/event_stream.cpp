@@ -1,14 +1,15 @@
 // serve_events() and send_events().
+#include <tambour/http/event_stream.h>
+
 #include <cerrno>
 #include <exception>
 #include <string>
 #include <type_traits>
 #include <utility>
 
-#include <tambour/http_event_stream.h>
-#include <tambour/task_event.h>
-#include <tambour/task_scope.h>
-#include <tambour/when.h>
+#include <tambour/task/combinators.h>
+#include <tambour/task/event.h>
+#include <tambour/task/scope.h>
 
 #include "http_message/failure.h"
 
@@ -38,7 +39,7 @@ bool is_one_line(std::string_view text) noexcept {
 Result<std::string> text_of_event(const ServerEvent& event) {
   const std::string_view id = event.id.value_or("");
   if (!is_one_line(event.event) || !is_one_line(id) || id.find('\0') != std::string_view::npos)
-    return failure(HttpError::bad_event);
+    return failure(ErrorCode::bad_event);
   std::string text;
   if (event.id) append_lines(text, "id:", id);
   if (!event.event.empty()) append_lines(text, "event:", event.event);
@@ -88,12 +89,12 @@ Task<Result<>> EventStream::send_text(Buffer text) {
   co_return written;
 }
 
-Task<> send_events(Request& request, Response& response, EventSource source,
+Task<> send_events(Request& request, Response& response, EventProducer source,
                    EventStreamOptions options) {
-  static_cast<void>(response.fields().set("Content-Type", "text/event-stream"));
-  static_cast<void>(response.fields().set("X-Accel-Buffering", "no"));
-  if (!response.fields().contains("Cache-Control"))
-    static_cast<void>(response.fields().set("Cache-Control", "no-store"));
+  static_cast<void>(response.headers().set("Content-Type", "text/event-stream"));
+  static_cast<void>(response.headers().set("X-Accel-Buffering", "no"));
+  if (!response.headers().contains("Cache-Control"))
+    static_cast<void>(response.headers().set("Cache-Control", "no-store"));
   const Result<> begun = co_await response.write(std::string_view());
   if (!begun || request.method() == Method::head) co_return;
   const TaskContext& context = co_await this_task;
@@ -118,7 +119,7 @@ Task<> send_events(Request& request, Response& response, EventSource source,
   if (thrown != nullptr) std::rethrow_exception(thrown);
 }
 
-Handler serve_events(EventSource source, EventStreamOptions options) {
+Handler serve_events(EventProducer source, EventStreamOptions options) {
   return [source = std::move(source), options](Request& request, Response& response) {
     return send_events(request, response, source, options);
   };

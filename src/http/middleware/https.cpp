@@ -1,9 +1,10 @@
 // redirect_to_https() and strict_transport_security().
+#include <tambour/http/https.h>
+
 #include <algorithm>
 #include <utility>
 
-#include <tambour/http_https.h>
-#include <tambour/socket_stream.h>
+#include <tambour/net/socket_stream.h>
 
 #include "http_message/url_syntax.h"
 
@@ -27,7 +28,7 @@ void redirect(const HttpsRedirectOptions& options, const Request& request, Respo
   }
   if (options.port != https_port) location.append(":").append(std::to_string(options.port));
   location += head.target == "*" ? "/" : head.target;
-  static_cast<void>(response.fields().set("Location", location));
+  static_cast<void>(response.headers().set("Location", location));
   static_cast<void>(response.send(options.status));
 }
 
@@ -47,7 +48,7 @@ Middleware strict_transport_security(StrictTransportOptions options) {
   return [value](Request& request, Response& response, const Handler& next) -> Task<> {
     // Browsers ignore the field over HTTP, and a server must not send it: RFC 6797, section 7.2.
     if (request.connection().tls() != nullptr)
-      static_cast<void>(response.fields().set("Strict-Transport-Security", value));
+      static_cast<void>(response.headers().set("Strict-Transport-Security", value));
     return next.start(request, response);
   };
 }

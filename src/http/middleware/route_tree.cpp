@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <optional>
 
-#include <tambour/http_url.h>
+#include <tambour/http/url.h>
 
 #include "base/check.h"
 
@@ -12,7 +12,8 @@ namespace tambour::http {
 namespace {
 
 [[noreturn]] void refuse_pattern(std::string_view pattern, const char* why) {
-  base::fail_check("http::Router: the pattern \"%s\" %s", std::string(pattern).c_str(), why);
+  detail::base::fail_check("http::Router: the pattern \"%s\" %s", std::string(pattern).c_str(),
+                           why);
 }
 
 struct Segment {
@@ -40,8 +41,8 @@ Segment parse_segment(std::string_view pattern, std::string_view text) {
 }  // namespace
 
 const Handler* Route::find(const Method& method) const noexcept {
-  for (const auto& [each, handler] : handlers) {
-    if (each == method) return &handler;
+  for (const auto& [entry, handler] : handlers) {
+    if (entry == method) return &handler;
   }
   if (method == Method::head) {
     if (const Handler* const get = find(Method::get)) return get;
@@ -133,16 +134,16 @@ const RouteTree::Node* RouteTree::find(const Node& node, std::string_view rest,
 }
 
 void RouteTree::for_each(
-    const std::function<void(const std::string& pattern, Route& route)>& each) {
-  visit(root_, each);
+    const std::function<void(const std::string& pattern, Route& route)>& entry) {
+  visit(root_, entry);
 }
 
 void RouteTree::visit(Node& node,
-                      const std::function<void(const std::string& pattern, Route& route)>& each) {
-  if (node.route != nullptr) each(node.pattern, *node.route);
-  for (auto& [text, next] : node.texts) visit(*next, each);
-  if (node.parameter != nullptr) visit(*node.parameter, each);
-  if (node.rest != nullptr) visit(*node.rest, each);
+                      const std::function<void(const std::string& pattern, Route& route)>& entry) {
+  if (node.route != nullptr) entry(node.pattern, *node.route);
+  for (auto& [text, next] : node.texts) visit(*next, entry);
+  if (node.parameter != nullptr) visit(*node.parameter, entry);
+  if (node.rest != nullptr) visit(*node.rest, entry);
 }
 
 }  // namespace tambour::http

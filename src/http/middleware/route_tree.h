@@ -10,8 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include <tambour/http_handler.h>
-#include <tambour/http_method.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/http/handler.h>
+#include <tambour/http/method.h>
 
 namespace tambour::http {
 
@@ -42,7 +43,7 @@ class RouteTree {
   [[nodiscard]] RouteMatch match(std::string_view path) const;
 
   /// Calls `each(pattern, route)` for every route.
-  void for_each(const std::function<void(const std::string& pattern, Route& route)>& each);
+  void for_each(const std::function<void(const std::string& pattern, Route& route)>& entry);
 
  private:
   struct Node {
@@ -56,7 +57,7 @@ class RouteTree {
   [[nodiscard]] static const Node* find(const Node& node, std::string_view rest,
                                         std::vector<std::string>& parameters);
   static void visit(Node& node,
-                    const std::function<void(const std::string& pattern, Route& route)>& each);
+                    const std::function<void(const std::string& pattern, Route& route)>& entry);
 
   Node root_;
 };

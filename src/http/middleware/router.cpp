@@ -1,8 +1,8 @@
 // Router.
+#include <tambour/http/router.h>
+
 #include <algorithm>
 #include <vector>
-
-#include <tambour/http_router.h>
 
 #include "base/check.h"
 #include "http/middleware/route_tree.h"
@@ -24,7 +24,7 @@ Handler surround(Handler inner, const std::vector<Middleware>& all) {
 }
 
 void answer_with(Response& response, Status status) {
-  static_cast<void>(response.fields().set("Content-Type", "text/plain"));
+  static_cast<void>(response.headers().set("Content-Type", "text/plain"));
   std::string text = std::to_string(code_of(status));
   text.append(" ").append(reason_phrase(status)).append("\n");
   static_cast<void>(response.send(status, text));
@@ -32,13 +32,13 @@ void answer_with(Response& response, Status status) {
 
 void check_free(bool is_free, std::string_view method, std::string_view pattern) {
   if (!is_free) [[unlikely]]
-    base::fail_check("http::Router: %s \"%s\" was added twice; a route has one handler",
-                     std::string(method).c_str(), std::string(pattern).c_str());
+    detail::base::fail_check("http::Router: %s \"%s\" was added twice; a route has one handler",
+                             std::string(method).c_str(), std::string(pattern).c_str());
 }
 
 void add_handler(Route& route, const Method& method, std::string_view pattern, Handler handler) {
-  for (const auto& [each, other] : route.handlers)
-    check_free(each != method, method.name(), pattern);
+  for (const auto& [entry, other] : route.handlers)
+    check_free(entry != method, method.name(), pattern);
   route.handlers.emplace_back(method, std::move(handler));
 }
 
@@ -110,7 +110,7 @@ Task<> Routes::start_route(Request& request, Response& response) const {
       request.set_parameter(match.route->names[i], std::move(match.parameters[i]));
     return handler->start(request, response);
   }
-  static_cast<void>(response.fields().set("Allow", match.route->allowed()));
+  static_cast<void>(response.headers().set("Allow", match.route->allowed()));
   if (method == Method::options) {
     static_cast<void>(response.send(Status::no_content));
   } else {
@@ -142,12 +142,12 @@ Router& Router::mount(std::string_view prefix, Router other) {
   const std::vector<Middleware>& middleware = other.state_->middleware;
   other.state_->tree.for_each([&](const std::string& pattern, Route& route) {
     const std::string whole = std::string(prefix) + pattern;
-    Route& own = state_->tree.at(whole);
+    Route& local = state_->tree.at(whole);
     for (auto& [method, handler] : route.handlers)
-      add_handler(own, method, whole, surround(std::move(handler), middleware));
+      add_handler(local, method, whole, surround(std::move(handler), middleware));
     if (!route.any) return;
-    check_free(!own.any, "any method of", whole);
-    own.any = surround(std::move(route.any), middleware);
+    check_free(!local.any, "any method of", whole);
+    local.any = surround(std::move(route.any), middleware);
   });
   return *this;
 }
@@ -163,8 +163,8 @@ Router& Router::not_found(Handler handler) {
 }
 
 Router& Router::host(std::string_view name) {
-  for (auto& [each, router] : state_->hosts) {
-    if (equal_ignoring_case(each, name)) return *router;
+  for (auto& [entry, router] : state_->hosts) {
+    if (equal_ignoring_case(entry, name)) return *router;
   }
   state_->hosts.emplace_back(name, std::make_unique<Router>());
   return *state_->hosts.back().second;

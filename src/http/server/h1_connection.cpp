@@ -6,8 +6,8 @@
 #include <exception>
 #include <utility>
 
-#include <tambour/stream_error.h>
-#include <tambour/wait.h>
+#include <tambour/net/stream_error.h>
+#include <tambour/task/sleep.h>
 
 #include "base/clock.h"
 #include "http/protocol.h"
@@ -32,14 +32,14 @@ H1Connection::H1Connection(SocketStream stream, std::shared_ptr<const ServerSett
 }
 
 Task<> H1Connection::serve() {
-  h1::RequestParser& parser = wire_.parser();
+  detail::h1::RequestParser& parser = wire_.parser();
   SocketStream& stream = wire_.socket();
   Output& output = wire_.output();
   for (bool more = true; more;) {
     const Result<bool> has_head = parser.parse_head(wire_.input().bytes());
     if (!has_head) {
       const bool is_other = !has_served_ && has_http_2_preface(wire_.input().bytes());
-      reject(is_other ? make_error_code(HttpError::http_2_preface) : has_head.error());
+      reject(is_other ? make_error_code(ErrorCode::http_2_preface) : has_head.error());
       break;
     }
     if (!*has_head) {
@@ -50,7 +50,7 @@ Task<> H1Connection::serve() {
       if (more) more = end_receiving(co_await stream.read(wire_.input().bytes(), read_bytes));
       continue;
     }
-    while (more && turn_.is_over(loop::core_of(loop_))) more = co_await begin_next_turn();
+    while (more && turn_.is_over(detail::loop::core_of(loop_))) more = co_await begin_next_turn();
     if (!more) break;
     begin_request();
     exchange_.start_handler();
@@ -81,7 +81,7 @@ bool H1Connection::begin_receiving() noexcept {
   const Duration patience =
       is_idle_ && has_served_ ? options().idle_timeout : options().header_timeout;
   if (head_deadline_ == never && patience > Duration::zero())
-    head_deadline_ = base::saturating_add(loop_.now(), patience);
+    head_deadline_ = detail::base::saturating_add(loop_.now(), patience);
   wire_.input().begin_until(head_deadline_);
   if (is_idle_ && exchange_.is_shutting_down()) begin_drain();
   return true;
@@ -141,13 +141,13 @@ Task<> H1Connection::close_gracefully() {
                               !bytes.empty() ||
                               (wire_.parser().has_head() && !wire_.parser().is_complete());
   const bool drains = exchange_.is_shutting_down();
-  const Duration limit = may_be_sending
-                             ? net::linger_limit(options().linger, drains, options().drain_timeout)
-                             : Duration::zero();
+  const Duration limit =
+      may_be_sending ? detail::net::linger_limit(options().linger, drains, options().drain_timeout)
+                     : Duration::zero();
   // The end of TLS is a message, without which the client would take the response for a part.
   if (limit <= Duration::zero() && stream.tls() == nullptr) co_return;
   bytes.clear();
-  net::LingeringClose closing(stream);
+  detail::net::LingeringClose closing(stream);
   closing_ = &closing;
   co_await closing.run(limit, options().write_timeout);
   closing_ = nullptr;
@@ -156,7 +156,7 @@ Task<> H1Connection::close_gracefully() {
 /// An idle connection stays open for a request that the client may have sent already, and one that
 /// lingers for what the client is still sending.
 void H1Connection::begin_drain() noexcept {
-  const TimePoint deadline = base::saturating_add(loop_.now(), options().drain_timeout);
+  const TimePoint deadline = detail::base::saturating_add(loop_.now(), options().drain_timeout);
   if (is_idle_) wire_.input().shorten(deadline);
   if (closing_ != nullptr) closing_->end_by(deadline);
 }

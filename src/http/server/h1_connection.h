@@ -11,10 +11,11 @@
 #include <optional>
 #include <stop_token>
 
-#include <tambour/clock.h>
-#include <tambour/event_loop.h>
-#include <tambour/result.h>
-#include <tambour/task.h>
+#include <tambour/base/clock.h>
+#include <tambour/base/result.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/loop/event_loop.h>
+#include <tambour/task/task.h>
 
 #include "http/exchange/exchange.h"
 #include "http/exchange/settings.h"
@@ -53,12 +54,12 @@ class H1Connection final {
 
   EventLoop& loop_;
   H1Wire wire_;
-  Exchange exchange_;  ///< After the wire, which its tasks use.
-  loop::Turn turn_;
+  detail::Exchange exchange_;  ///< After the wire, which its tasks use.
+  detail::loop::Turn turn_;
   TimePoint head_deadline_ = never;
   bool is_idle_ = false;  ///< Waiting for the first byte of a request.
   bool has_served_ = false;
-  net::LingeringClose* closing_ = nullptr;  ///< While the connection lingers.
+  detail::net::LingeringClose* closing_ = nullptr;  ///< While the connection lingers.
   std::optional<std::stop_callback<Drain>> drain_;
 };
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <utility>
 
-#include <tambour/stream_error.h>
-#include <tambour/wait.h>
+#include <tambour/net/stream_error.h>
+#include <tambour/task/sleep.h>
 
 #include "files/file_calls.h"
 #include "http/exchange/copy_file.h"
@@ -32,13 +32,13 @@ H1Wire::H1Wire(SocketStream stream, const ServerOptions& options)
       parser_(options.limits) {}
 
 std::optional<std::uint64_t> H1Wire::body_length() const noexcept {
-  const h1::BodyFraming& framing = parser_.framing();
-  if (framing.kind == h1::BodyKind::chunked) return std::nullopt;
-  return framing.kind == h1::BodyKind::length ? framing.length : 0;
+  const detail::h1::BodyFraming& framing = parser_.framing();
+  if (framing.kind == detail::h1::BodyKind::chunked) return std::nullopt;
+  return framing.kind == detail::h1::BodyKind::length ? framing.length : 0;
 }
 
 Task<Result<Buffer>> H1Wire::read(std::size_t bytes_max) {
-  Exchange& exchange = *exchange_;
+  detail::Exchange& exchange = *exchange_;
   Buffer piece;
   while (!exchange.body_error()) {
     const Result<std::size_t> parsed = parser_.read_body(input_.bytes(), piece, bytes_max);
@@ -56,7 +56,7 @@ Task<Result<Buffer>> H1Wire::read(std::size_t bytes_max) {
       if (!sent) co_return exchange.fail_body(sent.error());
     }
     // Not loop_.now(), which is the time before the handler has computed.
-    const std::int64_t begin_ns = loop::core_of(loop_).clock_ns();
+    const std::int64_t begin_ns = detail::loop::core_of(loop_).clock_ns();
     input_.begin_until(exchange.body_deadline(begin_ns));
     const Result<std::size_t> got = input_.end(co_await stream_.read(input_.bytes(), read_bytes));
     if (!got) co_return exchange.fail_body(got.error());
@@ -89,23 +89,23 @@ Task<> H1Wire::watch_client() {
   }
   // What the client sends now stays in the socket. The kernel still says when the client has
   // closed the connection, except to select(2).
-  if (co_await ready(stream_.descriptor(), Events::closed)) exchange_->disconnected();
+  if (co_await wait_ready(stream_.fd(), Events::closed)) exchange_->disconnected();
 }
 
-h1::BodyFraming H1Wire::framing_of(const BodyPlan& plan) const noexcept {
+detail::h1::BodyFraming H1Wire::framing_of(const BodyPlan& plan) const noexcept {
   if (plan.kind == BodyPlan::Kind::known)
-    return {.kind = h1::BodyKind::length, .length = plan.length};
+    return {.kind = detail::h1::BodyKind::length, .length = plan.length};
   if (plan.kind != BodyPlan::Kind::unknown) return {};
   const bool is_old = parser_.head().version == Version::http_1_0;
-  return {.kind = is_old ? h1::BodyKind::until_close : h1::BodyKind::chunked};
+  return {.kind = is_old ? detail::h1::BodyKind::until_close : detail::h1::BodyKind::chunked};
 }
 
 Result<> H1Wire::begin(const ResponseHead& head, const BodyPlan& plan) {
-  h1::HeadOptions options{.framing = framing_of(plan)};
+  detail::h1::HeadOptions options{.framing = framing_of(plan)};
   // A client that waits for "100 Continue" may send the body after this response, or may not.
   const bool awaits_continue = exchange_->expects_continue() && input_.bytes().empty();
   bool stays = is_persistent_ && !plan.is_last && !awaits_continue &&
-               options.framing.kind != h1::BodyKind::until_close &&
+               options.framing.kind != detail::h1::BodyKind::until_close &&
                !head.fields.has_token("Connection", "close");
   if (plan.kind == BodyPlan::Kind::tunnel) {
     stays = false;
@@ -115,8 +115,8 @@ Result<> H1Wire::begin(const ResponseHead& head, const BodyPlan& plan) {
   } else if (parser_.head().version == Version::http_1_0) {
     options.connection = "keep-alive";
   }
-  options.date = cached_date(loop::core_of(loop_).wall_ns());
-  const Result<> appended = h1::append_head(output_.queue(), head, options);
+  options.date = cached_date(detail::loop::core_of(loop_).wall_ns());
+  const Result<> appended = detail::h1::append_head(output_.queue(), head, options);
   if (!appended) return appended;
   is_persistent_ = stays;
   framing_ = options.framing;
@@ -125,25 +125,25 @@ Result<> H1Wire::begin(const ResponseHead& head, const BodyPlan& plan) {
 
 void H1Wire::write(Buffer&& piece) {
   if (piece.empty()) return;
-  if (framing_.kind == h1::BodyKind::chunked) {
-    h1::append_chunk(output_.queue(), std::move(piece));
+  if (framing_.kind == detail::h1::BodyKind::chunked) {
+    detail::h1::append_chunk(output_.queue(), std::move(piece));
   } else {
     output_.queue().append(std::move(piece));
   }
 }
 
 Result<> H1Wire::end(const Fields& trailers) {
-  if (framing_.kind != h1::BodyKind::chunked) return {};
-  return h1::append_last_chunk(output_.queue(), trailers);
+  if (framing_.kind != detail::h1::BodyKind::chunked) return {};
+  return detail::h1::append_last_chunk(output_.queue(), trailers);
 }
 
 Task<Result<>> H1Wire::write_file(const File& file, std::uint64_t offset, std::uint64_t size) {
-  bool may_be_direct = framing_.kind == h1::BodyKind::length && stream_.tls() == nullptr;
+  bool may_be_direct = framing_.kind == detail::h1::BodyKind::length && stream_.tls() == nullptr;
   while (size > 0) {
     std::uint64_t part = std::min(size, direct_bytes);
     // The head, and what is in front of it, is better sent together with the first bytes.
-    const bool is_direct =
-        may_be_direct && output_.queue().empty() && files::is_cached(loop_, file, offset, part);
+    const bool is_direct = may_be_direct && output_.queue().empty() &&
+                           detail::files::is_cached(loop_, file, offset, part);
     Result<> sent;
     if (is_direct) {
       std::uint64_t unsent = part;

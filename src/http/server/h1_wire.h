@@ -6,12 +6,13 @@
 #include <memory>
 #include <optional>
 
-#include <tambour/buffer.h>
-#include <tambour/event_loop.h>
-#include <tambour/http_message.h>
-#include <tambour/result.h>
-#include <tambour/task.h>
-#include <tambour/task_scope.h>
+#include <tambour/base/result.h>
+#include <tambour/bytes/buffer.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/http/message.h>
+#include <tambour/loop/event_loop.h>
+#include <tambour/task/scope.h>
+#include <tambour/task/task.h>
 
 #include "http/exchange/exchange.h"
 #include "http/exchange/wire.h"
@@ -32,12 +33,12 @@ class H1Wire final : public Wire {
   ~H1Wire() = default;
 
   /// To be called before anything else.
-  void attach(Exchange& exchange) noexcept { exchange_ = &exchange; }
+  void attach(detail::Exchange& exchange) noexcept { exchange_ = &exchange; }
 
   [[nodiscard]] SocketStream& socket() noexcept { return stream_; }
   [[nodiscard]] Input& input() noexcept { return input_; }
   [[nodiscard]] Output& output() noexcept { return output_; }
-  [[nodiscard]] h1::RequestParser& parser() noexcept { return parser_; }
+  [[nodiscard]] detail::h1::RequestParser& parser() noexcept { return parser_; }
 
   /// The head of a request has been parsed.
   void start() noexcept { is_persistent_ = parser_.is_persistent(); }
@@ -68,16 +69,16 @@ class H1Wire final : public Wire {
   [[nodiscard]] const SocketStream& stream() const noexcept override { return stream_; }
 
  private:
-  [[nodiscard]] h1::BodyFraming framing_of(const BodyPlan& plan) const noexcept;
+  [[nodiscard]] detail::h1::BodyFraming framing_of(const BodyPlan& plan) const noexcept;
   [[nodiscard]] Task<> watch_client();
 
   EventLoop& loop_;
-  Exchange* exchange_ = nullptr;
+  detail::Exchange* exchange_ = nullptr;
   SocketStream stream_;
   Input input_;
   Output output_;
-  h1::RequestParser parser_;
-  h1::BodyFraming framing_;  ///< Of the response.
+  detail::h1::RequestParser parser_;
+  detail::h1::BodyFraming framing_;  ///< Of the response.
   bool is_persistent_ = true;
   std::unique_ptr<TaskScope> watching_;  ///< At most one task, which reads ahead.
 };

@@ -3,10 +3,11 @@
 
 #include <cstddef>
 
-#include <tambour/buffer.h>
-#include <tambour/clock.h>
-#include <tambour/result.h>
-#include <tambour/stream.h>
+#include <tambour/base/clock.h>
+#include <tambour/base/result.h>
+#include <tambour/bytes/buffer.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/net/stream.h>
 
 #include "net/pace/stream_timers.h"
 
@@ -38,7 +39,7 @@ class Input {
 
  private:
   Buffer bytes_;
-  net::ReadTimer timer_;
+  detail::net::ReadTimer timer_;
 };
 
 }  // namespace tambour::http

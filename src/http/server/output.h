@@ -3,13 +3,14 @@
 
 #include <cstdint>
 
-#include <tambour/buffer.h>
-#include <tambour/clock.h>
-#include <tambour/file.h>
-#include <tambour/result.h>
-#include <tambour/stream.h>
-#include <tambour/task.h>
-#include <tambour/task_event.h>
+#include <tambour/base/clock.h>
+#include <tambour/base/result.h>
+#include <tambour/bytes/buffer.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/file/file.h>
+#include <tambour/net/stream.h>
+#include <tambour/task/event.h>
+#include <tambour/task/task.h>
 
 #include "net/pace/stream_timers.h"
 
@@ -60,7 +61,7 @@ class Output {
   Buffer queue_;
   Buffer sending_;                              ///< Being written.
   const std::uint64_t* file_unsent_ = nullptr;  ///< Of a part of a file that is being sent.
-  net::WriteTimer timer_;
+  detail::net::WriteTimer timer_;
   TaskEvent written_;
   Error error_{};
   bool is_writing_ = false;

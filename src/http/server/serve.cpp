@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include <tambour/task_context.h>
+#include <tambour/task/context.h>
 
 #include "http/server/h1_connection.h"
 

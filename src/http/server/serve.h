@@ -4,8 +4,9 @@
 #include <memory>
 #include <stop_token>
 
-#include <tambour/socket_stream.h>
-#include <tambour/task.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/net/socket_stream.h>
+#include <tambour/task/task.h>
 
 #include "http/exchange/settings.h"
 

@@ -1,11 +1,12 @@
 // Server and ServerGroup.
+#include <tambour/http/server.h>
+
 #include <memory>
 #include <stop_token>
 #include <string>
 #include <utility>
 
-#include <tambour/http_server.h>
-#include <tambour/loop_group.h>
+#include <tambour/threads/loop_group.h>
 
 #include "http/exchange/settings.h"
 #include "http/protocol.h"
@@ -22,8 +23,9 @@ Result<> check_protocol(const SocketStream& stream) noexcept {
   return protocol ? Result<>() : std::unexpected(protocol.error());
 }
 
-std::shared_ptr<const ServerSettings> settings_of(Handler handler, ServerOptions options,
-                                                  std::shared_ptr<server::ErrorReporter> reporter) {
+std::shared_ptr<const ServerSettings> settings_of(
+    Handler handler, ServerOptions options,
+    std::shared_ptr<detail::server::ErrorReporter> reporter) {
   return std::make_shared<const ServerSettings>(std::move(handler), std::move(options),
                                                 std::move(reporter));
 }
@@ -77,7 +79,7 @@ Result<ServerGroup> ServerGroup::adopt(LoopGroup& group, std::vector<UniqueFd> l
   return start(group, std::move(base), std::move(handler), std::move(options));
 }
 
-Result<ServerGroup> ServerGroup::start(LoopGroup& group, Result<ServerGroupBase> base,
+Result<ServerGroup> ServerGroup::start(LoopGroup& group, Result<StreamServerGroupBase> base,
                                        Handler handler, ServerOptions options) {
   if (!base) return std::unexpected(base.error());
   ServerGroup server(std::move(*base));

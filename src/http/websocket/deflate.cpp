@@ -13,7 +13,7 @@
 #include "base/check.h"
 #include "http_message/ws/error.h"
 
-namespace tambour::http::websocket {
+namespace tambour::http::detail::websocket {
 namespace {
 
 using ws::failure;
@@ -222,4 +222,4 @@ void Inflater::release_memory() noexcept {
   if (!settings_.has_context_takeover) stream_.reset();
 }
 
-}  // namespace tambour::http::websocket
+}  // namespace tambour::http::detail::websocket

@@ -11,12 +11,13 @@
 #include <memory>
 #include <span>
 
-#include <tambour/buffer.h>
-#include <tambour/result.h>
+#include <tambour/base/result.h>
+#include <tambour/bytes/buffer.h>
+#include <tambour/detail/namespaces.h>
 
 struct z_stream_s;  // NOLINT: the name is that of zlib.
 
-namespace tambour::http::websocket {
+namespace tambour::http::detail::websocket {
 
 /// Memory: 2^(window_bits + 2) + 2^(memory_level + 9) bytes and about 6 KiB, from the first message
 /// on: 38 KiB with the defaults.
@@ -124,4 +125,4 @@ class Inflater {
   bool is_at_final_block_ = false;    ///< The last block was marked as the last of a stream.
 };
 
-}  // namespace tambour::http::websocket
+}  // namespace tambour::http::detail::websocket

@@ -7,7 +7,7 @@
 #include "http_message/characters.h"
 #include "http_message/failure.h"
 
-namespace tambour::http::h1 {
+namespace tambour::http::detail::h1 {
 namespace {
 
 // A size below 2^60 cannot overflow when it is added to the size of a body.
@@ -40,23 +40,23 @@ Result<> ChunkParser::parse_byte(char c) {
     case State::size:
       return parse_size(c);
     case State::line_feed:
-      if (c != '\n') return failure(HttpError::bare_carriage_return);
+      if (c != '\n') return failure(http::ErrorCode::bare_carriage_return);
       return end_line();
     case State::data_return:
-      if (c != '\r') return failure(HttpError::bad_chunk_end);
+      if (c != '\r') return failure(http::ErrorCode::bad_chunk_end);
       state_ = State::data_line_feed;
       return {};
     case State::data_line_feed:
-      if (c != '\n') return failure(HttpError::bad_chunk_end);
+      if (c != '\n') return failure(http::ErrorCode::bad_chunk_end);
       state_ = State::size;
       left_ = 0;
       digits_ = 0;
       return {};
     default:
-      if (c == '\n') return failure(HttpError::bare_line_feed);
+      if (c == '\n') return failure(http::ErrorCode::bare_line_feed);
       // The CR after an extension is the end of the line.
       if (c != '\r' && ++extension_bytes_ > limits_->http_1.chunk_extension_bytes_max)
-        return failure(HttpError::chunk_extensions_too_large);
+        return failure(http::ErrorCode::chunk_extensions_too_large);
       return mode_ == ParsingMode::strict ? parse_extension(c) : parse_ignored_text(c);
   }
 }
@@ -65,20 +65,20 @@ Result<> ChunkParser::parse_size(char c) {
   if (const int digit = hex_value(c); digit >= 0) {
     const bool is_lenient = mode_ == ParsingMode::lenient_response;
     if (digits_ == (is_lenient ? lenient_digits_max : digits_max) || left_ >= before_last_digit_max)
-      return failure(HttpError::bad_chunk_size);
+      return failure(http::ErrorCode::bad_chunk_size);
     ++digits_;
     left_ = left_ * 16 + static_cast<std::uint64_t>(digit);
     return {};
   }
-  if (digits_ == 0) return failure(HttpError::bad_chunk_size);
+  if (digits_ == 0) return failure(http::ErrorCode::bad_chunk_size);
   if (c == '\r') {
     state_ = State::line_feed;
     return {};
   }
-  if (c == '\n') return failure(HttpError::bare_line_feed);
-  if (c != ';' && !is_space(c)) return failure(HttpError::bad_chunk_size);
+  if (c == '\n') return failure(http::ErrorCode::bare_line_feed);
+  if (c != ';' && !is_space(c)) return failure(http::ErrorCode::bad_chunk_size);
   if (++extension_bytes_ > limits_->http_1.chunk_extension_bytes_max)
-    return failure(HttpError::chunk_extensions_too_large);
+    return failure(http::ErrorCode::chunk_extensions_too_large);
   state_ = c == ';' ? State::before_name : State::before_semicolon;
   if (c == ';' && mode_ == ParsingMode::lenient_response) state_ = State::ignored_text;
   return {};
@@ -89,10 +89,10 @@ Result<> ChunkParser::parse_ignored_text(char c) {
   if (c == '\r') {
     state_ = State::line_feed;
   } else if (state_ == State::before_semicolon && !is_space(c)) {
-    if (c != ';') return failure(HttpError::bad_chunk_size);
+    if (c != ';') return failure(http::ErrorCode::bad_chunk_size);
     state_ = State::ignored_text;
   } else if (!is(c, value_char)) {
-    return failure(HttpError::bad_chunk_extension);
+    return failure(http::ErrorCode::bad_chunk_extension);
   }
   return {};
 }
@@ -102,12 +102,12 @@ Result<> ChunkParser::parse_extension(char c) {
   switch (state_) {
     case State::before_semicolon:
       if (is_space(c)) return {};
-      if (c != ';') return failure(HttpError::bad_chunk_size);
+      if (c != ';') return failure(http::ErrorCode::bad_chunk_size);
       state_ = State::before_name;
       return {};
     case State::before_name:
       if (is_space(c)) return {};
-      if (!is(c, token_char)) return failure(HttpError::bad_chunk_extension);
+      if (!is(c, token_char)) return failure(http::ErrorCode::bad_chunk_extension);
       state_ = State::name;
       return {};
     case State::name:
@@ -125,7 +125,7 @@ Result<> ChunkParser::parse_extension(char c) {
       } else if (c == ';') {
         state_ = State::before_name;
       } else {
-        return failure(HttpError::bad_chunk_extension);
+        return failure(http::ErrorCode::bad_chunk_extension);
       }
       return {};
     default:
@@ -137,7 +137,7 @@ Result<> ChunkParser::parse_extension_value(char c) {
   switch (state_) {
     case State::before_value:
       if (is_space(c)) return {};
-      if (c != '"' && !is(c, token_char)) return failure(HttpError::bad_chunk_extension);
+      if (c != '"' && !is(c, token_char)) return failure(http::ErrorCode::bad_chunk_extension);
       state_ = c == '"' ? State::quoted_value : State::value;
       return {};
     case State::quoted_value:
@@ -146,11 +146,11 @@ Result<> ChunkParser::parse_extension_value(char c) {
       } else if (c == '\\') {
         state_ = State::quoted_pair;
       } else if (!is(c, value_char)) {
-        return failure(HttpError::bad_chunk_extension);
+        return failure(http::ErrorCode::bad_chunk_extension);
       }
       return {};
     case State::quoted_pair:
-      if (!is(c, value_char)) return failure(HttpError::bad_chunk_extension);
+      if (!is(c, value_char)) return failure(http::ErrorCode::bad_chunk_extension);
       state_ = State::quoted_value;
       return {};
     default:
@@ -167,7 +167,7 @@ Result<> ChunkParser::end_extension(char c) {
   } else if (c == '\r' && state_ != State::after_value) {
     state_ = State::line_feed;
   } else {
-    return failure(HttpError::bad_chunk_extension);
+    return failure(http::ErrorCode::bad_chunk_extension);
   }
   return {};
 }
@@ -178,9 +178,9 @@ Result<> ChunkParser::end_line() {
     return {};
   }
   body_bytes_ += left_;
-  if (body_bytes_ > limits_->body_bytes_max) return failure(HttpError::body_too_large);
+  if (body_bytes_ > limits_->body_bytes_max) return failure(http::ErrorCode::body_too_large);
   state_ = State::data;
   return {};
 }
 
-}  // namespace tambour::http::h1
+}  // namespace tambour::http::detail::h1

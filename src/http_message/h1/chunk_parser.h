@@ -6,12 +6,13 @@
 #include <cstdint>
 #include <string_view>
 
-#include <tambour/http_message.h>
-#include <tambour/result.h>
+#include <tambour/base/result.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/http/message.h>
 
 #include "http_message/h1/parsing_mode.h"
 
-namespace tambour::http::h1 {
+namespace tambour::http::detail::h1 {
 
 class ChunkParser {
  public:
@@ -32,7 +33,7 @@ class ChunkParser {
 
   /// Parses `bytes`, which follow those of the previous part; the part has at most `data_max` bytes
   /// of data. The part ends before the end of `bytes` after some data, and after the last chunk.
-  /// Fails with HttpError::bad_chunk_size, bad_chunk_extension, chunk_extensions_too_large,
+  /// Fails with http::ErrorCode::bad_chunk_size, bad_chunk_extension, chunk_extensions_too_large,
   /// bad_chunk_end, bare_carriage_return, bare_line_feed and body_too_large. After an error the
   /// parser must be restarted.
   [[nodiscard]] Result<Part> parse(std::string_view bytes, std::size_t data_max);
@@ -84,4 +85,4 @@ class ChunkParser {
   State state_ = State::size;
 };
 
-}  // namespace tambour::http::h1
+}  // namespace tambour::http::detail::h1

@@ -11,7 +11,7 @@
 #include "http_message/content_length.h"
 #include "http_message/failure.h"
 
-namespace tambour::http::h1 {
+namespace tambour::http::detail::h1 {
 namespace {
 
 struct Codings {
@@ -44,12 +44,13 @@ Codings transfer_codings(const Fields& fields) noexcept {
 Result<bool> is_chunked(Version version, const Fields& fields) noexcept {
   const std::size_t at = fields.find("Transfer-Encoding");
   if (at == fields.size()) return false;
-  if (version == Version::http_1_0) return failure(HttpError::transfer_encoding_in_http_1_0);
-  if (fields.contains("Content-Length")) return failure(HttpError::length_with_transfer_encoding);
+  if (version == Version::http_1_0) return failure(http::ErrorCode::transfer_encoding_in_http_1_0);
+  if (fields.contains("Content-Length"))
+    return failure(http::ErrorCode::length_with_transfer_encoding);
   const Codings codings = transfer_codings(fields);
   if (codings.has_empty || codings.chunked != 1 || !codings.ends_with_chunked)
-    return failure(HttpError::bad_transfer_encoding);
-  if (codings.total > 1) return failure(HttpError::unsupported_transfer_encoding);
+    return failure(http::ErrorCode::bad_transfer_encoding);
+  if (codings.total > 1) return failure(http::ErrorCode::unsupported_transfer_encoding);
   return true;
 }
 
@@ -60,11 +61,11 @@ Result<BodyFraming> framing_of(const RequestHead& head) noexcept {
   if (!chunked) return std::unexpected(chunked.error());
   // A front end that knows that CONNECT has no body takes it for the first bytes of the tunnel.
   const bool has_no_body = head.method == Method::connect;
-  if (*chunked && has_no_body) return failure(HttpError::connect_with_body);
+  if (*chunked && has_no_body) return failure(http::ErrorCode::connect_with_body);
   if (*chunked) return BodyFraming{.kind = BodyKind::chunked};
   const auto length = content_length(head.fields);
   if (!length) return std::unexpected(length.error());
-  if (has_no_body && length->value_or(0) > 0) return failure(HttpError::connect_with_body);
+  if (has_no_body && length->value_or(0) > 0) return failure(http::ErrorCode::connect_with_body);
   if (!*length || **length == 0) return BodyFraming{};
   return BodyFraming{.kind = BodyKind::length, .length = **length};
 }
@@ -93,4 +94,4 @@ bool is_persistent(Version version, const Fields& fields) noexcept {
   return version != Version::http_1_0 || fields.has_token("Connection", "keep-alive");
 }
 
-}  // namespace tambour::http::h1
+}  // namespace tambour::http::detail::h1

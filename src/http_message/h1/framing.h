@@ -3,12 +3,13 @@
 
 #include <cstdint>
 
-#include <tambour/http_message.h>
-#include <tambour/result.h>
+#include <tambour/base/result.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/http/message.h>
 
 #include "http_message/h1/parsing_mode.h"
 
-namespace tambour::http::h1 {
+namespace tambour::http::detail::h1 {
 
 enum class BodyKind : std::uint8_t {
   none,
@@ -23,7 +24,7 @@ struct BodyFraming {
   std::uint64_t length = 0;  ///< If the kind is `length`.
 };
 
-/// Fails with the errors of HttpError about the end of a body, from bad_content_length to
+/// Fails with the errors of http::ErrorCode about the end of a body, from bad_content_length to
 /// transfer_encoding_in_http_1_0.
 [[nodiscard]] Result<BodyFraming> framing_of(const RequestHead& head) noexcept;
 /// `method` is that of the request. The lenient mode accepts a length that is repeated.
@@ -34,4 +35,4 @@ struct BodyFraming {
 /// the body must allow it too.
 [[nodiscard]] bool is_persistent(Version version, const Fields& fields) noexcept;
 
-}  // namespace tambour::http::h1
+}  // namespace tambour::http::detail::h1

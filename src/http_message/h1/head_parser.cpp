@@ -8,7 +8,7 @@
 #include "http_message/failure.h"
 #include "http_message/h1/trailers.h"
 
-namespace tambour::http::h1 {
+namespace tambour::http::detail::h1 {
 namespace {
 
 constexpr std::size_t version_size = 8;
@@ -16,9 +16,9 @@ constexpr std::size_t status_digits = 3;
 constexpr std::string_view blanks = " \t";
 
 /// The error of a text that must not contain `bad`.
-std::unexpected<Error> refusal(std::string_view text, HttpError error) noexcept {
+std::unexpected<Error> refusal(std::string_view text, http::ErrorCode error) noexcept {
   const bool has_return = text.find('\r') != std::string_view::npos;
-  return failure(has_return ? HttpError::bare_carriage_return : error);
+  return failure(has_return ? http::ErrorCode::bare_carriage_return : error);
 }
 
 /// Checks the bytes of a method that are known. It is checked before its line is complete, so that
@@ -26,8 +26,9 @@ std::unexpected<Error> refusal(std::string_view text, HttpError error) noexcept 
 Result<> check_method(std::string_view line) noexcept {
   const std::size_t end = std::min(line.find(' '), line.size());
   for (std::size_t i = 0; i < end; ++i) {
-    if (i == Method::size_max) return failure(HttpError::method_too_long);
-    if (!is(line[i], token_char)) return refusal(line.substr(i, 1), HttpError::bad_method_name);
+    if (i == Method::size_max) return failure(http::ErrorCode::method_too_long);
+    if (!is(line[i], token_char))
+      return refusal(line.substr(i, 1), http::ErrorCode::bad_method_name);
   }
   return {};
 }
@@ -57,7 +58,7 @@ Result<std::optional<std::size_t>> HeadParser::parse(std::string_view text, Fiel
       // The error of an earlier byte comes first, as if the line had arrived byte by byte.
       if (auto checked = check_partial_line(text.substr(line_at_, feed - line_at_)); !checked)
         return std::unexpected(checked.error());
-      return failure(HttpError::bare_line_feed);
+      return failure(http::ErrorCode::bare_line_feed);
     }
     const auto is_end = parse_line(text, feed - (has_return ? 1 : 0) - line_at_);
     if (!is_end) return std::unexpected(is_end.error());
@@ -73,12 +74,12 @@ Result<std::optional<std::size_t>> HeadParser::parse(std::string_view text, Fiel
 Result<> HeadParser::check_size(std::size_t line_size) const noexcept {
   if (state_ != State::fields) {
     if (line_size > limits_->http_1.start_line_bytes_max)
-      return failure(HttpError::start_line_too_long);
+      return failure(http::ErrorCode::start_line_too_long);
     return {};
   }
   const std::size_t bytes_max =
       has_start_line(kind_) ? limits_->fields_bytes_max : limits_->trailers_bytes_max;
-  if (line_size > bytes_max - field_bytes_) return failure(HttpError::fields_too_large);
+  if (line_size > bytes_max - field_bytes_) return failure(http::ErrorCode::fields_too_large);
   return {};
 }
 
@@ -117,22 +118,25 @@ Result<> HeadParser::parse_request_line(std::string_view line) {
   if (auto checked = check_method(line); !checked) return checked;
   if (auto checked = check_size(line.size()); !checked) return checked;
   const std::size_t target = line.find(' ');
-  if (target == 0 || target == std::string_view::npos) return failure(HttpError::bad_request_line);
+  if (target == 0 || target == std::string_view::npos)
+    return failure(http::ErrorCode::bad_request_line);
   method_ = Method::parse(line.substr(0, target)).value_or(Method::get);
   const std::size_t version = line.find(' ', target + 1);
   if (version == std::string_view::npos || version == target + 1)
-    return refusal(line, HttpError::bad_request_line);
+    return refusal(line, http::ErrorCode::bad_request_line);
   if (line.find(' ', version + 1) != std::string_view::npos)
-    return refusal(line, HttpError::bad_request_line);
+    return refusal(line, http::ErrorCode::bad_request_line);
   rest_at_ = line_at_ + target + 1;
   rest_size_ = version - target - 1;
-  if (line.find('\r') != std::string_view::npos) return failure(HttpError::bare_carriage_return);
+  if (line.find('\r') != std::string_view::npos)
+    return failure(http::ErrorCode::bare_carriage_return);
   return parse_version(line.substr(version + 1));
 }
 
 Result<> HeadParser::parse_status_line(std::string_view line) {
   if (auto checked = check_size(line.size()); !checked) return checked;
-  if (line.find('\r') != std::string_view::npos) return failure(HttpError::bare_carriage_return);
+  if (line.find('\r') != std::string_view::npos)
+    return failure(http::ErrorCode::bare_carriage_return);
   // "HTTP/1.1 200 OK"; the phrase may be empty, but not the space before it. If the parser is
   // lenient, the space may be missing, too, and there may be several blanks before the status.
   const auto is_separator = [this](char c) { return c == ' ' || (c == '\t' && is_lenient()); };
@@ -146,14 +150,14 @@ Result<> HeadParser::parse_status_line(std::string_view line) {
       (line.size() > status_end && !is_separator(line[status_end])) ||
       !std::ranges::all_of(line.substr(status_at, status_digits),
                            [](char c) { return is_digit(c); }))
-    return failure(HttpError::bad_status_line);
+    return failure(http::ErrorCode::bad_status_line);
   const int status = (line[status_at] - '0') * 100 + (line[status_at + 1] - '0') * 10 +
                      (line[status_at + 2] - '0');
-  if (status < 100) return failure(HttpError::bad_status_line);
+  if (status < 100) return failure(http::ErrorCode::bad_status_line);
   status_ = Status(status);
   const std::string_view reason = line.substr(std::min(status_end + 1, line.size()));
   const bool is_valid = all_are(reason, value_char);
-  if (!is_valid && !is_lenient()) return failure(HttpError::bad_status_line);
+  if (!is_valid && !is_lenient()) return failure(http::ErrorCode::bad_status_line);
   rest_at_ = line_at_ + line.size() - reason.size();
   rest_size_ = is_valid ? reason.size() : 0;  // It has no meaning.
   return {};
@@ -162,8 +166,8 @@ Result<> HeadParser::parse_status_line(std::string_view line) {
 Result<> HeadParser::parse_version(std::string_view text) {
   if (text.size() != version_size || !text.starts_with("HTTP/") || !is_digit(text[5]) ||
       text[6] != '.' || !is_digit(text[7]))
-    return failure(HttpError::bad_version);
-  if (text[5] != '1') return failure(HttpError::version_not_supported);
+    return failure(http::ErrorCode::bad_version);
+  if (text[5] != '1') return failure(http::ErrorCode::version_not_supported);
   version_ = text[7] == '0' ? Version::http_1_0 : Version::http_1_1;
   return {};
 }
@@ -174,7 +178,7 @@ Result<> HeadParser::parse_field(std::string_view text, std::size_t size) {
   const std::string_view line = text.substr(line_at_, size);
   if (line[0] == ' ' || line[0] == '\t') return continue_field(text, size);
   const std::size_t count_max = has_start_line(kind_) ? limits_->fields_max : limits_->trailers_max;
-  if (fields_.size() == count_max) return failure(HttpError::too_many_fields);
+  if (fields_.size() == count_max) return failure(http::ErrorCode::too_many_fields);
   std::size_t name_size = 0;
   while (name_size < size && is(line[name_size], token_char)) ++name_size;
   const std::string_view name = line.substr(0, name_size);
@@ -189,7 +193,7 @@ Result<> HeadParser::parse_field(std::string_view text, std::size_t size) {
     if (auto checked = check_bad_value(name, value); !checked) return checked;
   }
   const bool is_allowed = kind_ != HeadKind::trailers || may_be_trailer(name);
-  if (!is_allowed && !is_lenient()) return failure(HttpError::trailer_not_allowed);
+  if (!is_allowed && !is_lenient()) return failure(http::ErrorCode::trailer_not_allowed);
   ignores_field_ = name.empty() || !is_allowed;
   if (ignores_field_) return {};
   const detail::FieldWriter::Place place = {
@@ -197,24 +201,24 @@ Result<> HeadParser::parse_field(std::string_view text, std::size_t size) {
       .name_size = name_size,
       .value_at = static_cast<std::size_t>(value.data() - text.data()),
       .value_size = value.size()};
-  if (!fields_.add(text, place)) return failure(HttpError::fields_too_large);
+  if (!fields_.add(text, place)) return failure(http::ErrorCode::fields_too_large);
   return {};
 }
 
 Result<std::size_t> HeadParser::find_colon(std::string_view line,
                                            std::size_t name_size) const noexcept {
   const std::size_t colon = line.find(':');
-  if (colon == std::string_view::npos) return refusal(line, HttpError::missing_colon);
+  if (colon == std::string_view::npos) return refusal(line, http::ErrorCode::missing_colon);
   // A field without a name is ignored.
   if (colon == 0 && is_lenient()) return colon;
   const std::size_t end = line.find_first_not_of(blanks, name_size);
   if (end == colon && end > name_size) {
     const std::string_view name = line.substr(0, name_size);
     if (name.empty() || !is_lenient() || is_framing_field(name))
-      return failure(HttpError::space_before_colon);
+      return failure(http::ErrorCode::space_before_colon);
     return colon;
   }
-  return refusal(line.substr(0, colon), HttpError::bad_field_name);
+  return refusal(line.substr(0, colon), http::ErrorCode::bad_field_name);
 }
 
 Result<> HeadParser::check_bad_value(std::string_view name, std::string_view value) noexcept {
@@ -223,7 +227,7 @@ Result<> HeadParser::check_bad_value(std::string_view name, std::string_view val
   constexpr std::string_view dangerous("\0\r", 2);
   if (!is_lenient() || is_framing_field(name) ||
       value.find_first_of(dangerous) != std::string_view::npos)
-    return refusal(value, HttpError::bad_field_value);
+    return refusal(value, http::ErrorCode::bad_field_value);
   fields_.request_repair();
   return {};
 }
@@ -232,17 +236,17 @@ Result<> HeadParser::check_bad_value(std::string_view name, std::string_view val
 /// replace the line end by a space: RFC 9112, section 5.2.
 Result<> HeadParser::continue_field(std::string_view text, std::size_t size) {
   if (!is_lenient() || (fields_.size() == 0 && !ignores_field_))
-    return failure(HttpError::folded_field);
+    return failure(http::ErrorCode::folded_field);
   const std::string_view name = ignores_field_ ? "" : fields_.last_name(text);
-  if (is_framing_field(name)) return failure(HttpError::folded_field);
+  if (is_framing_field(name)) return failure(http::ErrorCode::folded_field);
   const std::string_view value = trim(text.substr(line_at_, size));
   if (!is_field_value(value)) [[unlikely]] {
     if (auto checked = check_bad_value(name, value); !checked) return checked;
   }
   if (ignores_field_ || value.empty()) return {};
   if (!fields_.continue_last(static_cast<std::size_t>(value.data() - text.data()) + value.size()))
-    return failure(HttpError::fields_too_large);
+    return failure(http::ErrorCode::fields_too_large);
   return {};
 }
 
-}  // namespace tambour::http::h1
+}  // namespace tambour::http::detail::h1

@@ -11,13 +11,14 @@
 #include <optional>
 #include <string_view>
 
-#include <tambour/http_message.h>
-#include <tambour/result.h>
+#include <tambour/base/result.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/http/message.h>
 
 #include "http_message/field_writer.h"
 #include "http_message/h1/parsing_mode.h"
 
-namespace tambour::http::h1 {
+namespace tambour::http::detail::h1 {
 
 /// `part`: of a part of a multipart body. Its limits are those of trailers.
 enum class HeadKind : std::uint8_t { request, response, trailers, part };
@@ -95,4 +96,4 @@ class HeadParser {
   std::size_t rest_size_ = 0;
 };
 
-}  // namespace tambour::http::h1
+}  // namespace tambour::http::detail::h1

@@ -6,12 +6,12 @@
 #include <string>
 #include <string_view>
 
-#include <tambour/stream_error.h>
+#include <tambour/net/stream_error.h>
 
 #include "http_message/failure.h"
 #include "http_message/request_target.h"
 
-namespace tambour::http::h1 {
+namespace tambour::http::detail::h1 {
 namespace {
 
 constexpr std::size_t small_piece = 1024;
@@ -83,11 +83,11 @@ Result<std::size_t> MessageParser::read_plain(Buffer& input, Buffer& output,
                                               std::size_t bytes_max) {
   const bool has_length = framing_.kind == BodyKind::length;
   if (has_length && framing_.length > limits_.body_bytes_max)
-    return fail(HttpError::body_too_large);
+    return fail(http::ErrorCode::body_too_large);
   const std::uint64_t left = (has_length ? framing_.length : limits_.body_bytes_max) - body_bytes_;
   const auto size =
       static_cast<std::size_t>(std::min<std::uint64_t>({left, bytes_max, input.size()}));
-  if (left == 0 && !input.empty()) return fail(HttpError::body_too_large);
+  if (left == 0 && !input.empty()) return fail(http::ErrorCode::body_too_large);
   output.append(input.take(size));
   body_bytes_ += size;
   if (has_length && size == left) state_ = State::complete;
@@ -191,4 +191,4 @@ void ResponseParser::restart() noexcept {
   release(head_.reason);
 }
 
-}  // namespace tambour::http::h1
+}  // namespace tambour::http::detail::h1

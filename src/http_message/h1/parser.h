@@ -10,15 +10,16 @@
 #include <cstdint>
 #include <optional>
 
-#include <tambour/buffer.h>
-#include <tambour/http_message.h>
-#include <tambour/result.h>
+#include <tambour/base/result.h>
+#include <tambour/bytes/buffer.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/http/message.h>
 
 #include "http_message/h1/chunk_parser.h"
 #include "http_message/h1/framing.h"
 #include "http_message/h1/head_parser.h"
 
-namespace tambour::http::h1 {
+namespace tambour::http::detail::h1 {
 
 /// What requests and responses have in common.
 class MessageParser {
@@ -29,7 +30,7 @@ class MessageParser {
   /// Moves bytes of the body from `input` to the end of `output`, at most `bytes_max` of them, and
   /// returns their number. If it returns 0 and the message is not complete, more input is needed.
   /// Call it after the head is complete. Fails with the errors of the body's framing, with
-  /// HttpError::body_too_large, and with those of trailers. Throws std::bad_alloc.
+  /// http::ErrorCode::body_too_large, and with those of trailers. Throws std::bad_alloc.
   [[nodiscard]] Result<std::size_t> read_body(Buffer& input, Buffer& output, std::size_t bytes_max);
 
   /// Call it at the end of the stream, when `input` is empty or more input was needed. Completes a
@@ -140,4 +141,4 @@ class ResponseParser : public MessageParser {
   ResponseHead head_;
 };
 
-}  // namespace tambour::http::h1
+}  // namespace tambour::http::detail::h1

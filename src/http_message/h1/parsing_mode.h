@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <string_view>
 
+#include <tambour/detail/namespaces.h>
+
 #include "http_message/characters.h"
 
-namespace tambour::http::h1 {
+namespace tambour::http::detail::h1 {
 
 enum class ParsingMode : std::uint8_t {
   /// What RFC 9112 defines. For servers: a front end that reads a request in another way would be
@@ -23,4 +25,4 @@ enum class ParsingMode : std::uint8_t {
          equal_ignoring_case(name, "Transfer-Encoding");
 }
 
-}  // namespace tambour::http::h1
+}  // namespace tambour::http::detail::h1

@@ -5,9 +5,11 @@
 #include <array>
 #include <string_view>
 
+#include <tambour/detail/namespaces.h>
+
 #include "http_message/characters.h"
 
-namespace tambour::http::h1 {
+namespace tambour::http::detail::h1 {
 
 /// Fields that frame, route or authenticate a message must not be trailers: RFC 9110, section
 /// 6.5.1.
@@ -18,7 +20,7 @@ namespace tambour::http::h1 {
       "host",           "proxy-authorization", "te",
       "trailer",        "transfer-encoding",   "upgrade"};
   return std::ranges::none_of(
-      forbidden, [name](std::string_view each) { return equal_ignoring_case(each, name); });
+      forbidden, [name](std::string_view text) { return equal_ignoring_case(text, name); });
 }
 
-}  // namespace tambour::http::h1
+}  // namespace tambour::http::detail::h1

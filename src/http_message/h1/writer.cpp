@@ -11,7 +11,7 @@
 #include "http_message/h1/trailers.h"
 #include "http_message/request_target.h"
 
-namespace tambour::http::h1 {
+namespace tambour::http::detail::h1 {
 namespace {
 
 constexpr std::string_view line_end = "\r\n";
@@ -102,8 +102,8 @@ Result<> append_head(Buffer& to, const RequestHead& head, const HeadOptions& opt
 
 Result<> append_head(Buffer& to, const ResponseHead& head, const HeadOptions& options) {
   const int code = code_of(head.status);
-  if (code < 100 || code > 999) return failure(HttpError::bad_status);
-  if (!all_are(head.reason, value_char)) return failure(HttpError::bad_reason);
+  if (code < 100 || code > 999) return failure(http::ErrorCode::bad_status);
+  if (!all_are(head.reason, value_char)) return failure(http::ErrorCode::bad_reason);
   const std::string_view reason =
       head.reason.empty() ? reason_phrase(head.status) : std::string_view(head.reason);
   constexpr std::size_t separators = 32;
@@ -124,7 +124,7 @@ void append_chunk(Buffer& to, Buffer data) {
 
 Result<> append_last_chunk(Buffer& to, const Fields& trailers) {
   for (const Field field : trailers) {
-    if (!may_be_trailer(field.name)) return failure(HttpError::trailer_not_allowed);
+    if (!may_be_trailer(field.name)) return failure(http::ErrorCode::trailer_not_allowed);
   }
   TextWriter writer(to, trailers.bytes() + 4 * trailers.size() + 5);
   writer << "0\r\n";
@@ -133,4 +133,4 @@ Result<> append_last_chunk(Buffer& to, const Fields& trailers) {
   return {};
 }
 
-}  // namespace tambour::http::h1
+}  // namespace tambour::http::detail::h1

@@ -8,13 +8,14 @@
 #include <cstdint>
 #include <string_view>
 
-#include <tambour/buffer.h>
-#include <tambour/http_message.h>
-#include <tambour/result.h>
+#include <tambour/base/result.h>
+#include <tambour/bytes/buffer.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/http/message.h>
 
 #include "http_message/h1/framing.h"
 
-namespace tambour::http::h1 {
+namespace tambour::http::detail::h1 {
 
 /// What a head says about the connection.
 struct HeadOptions {
@@ -25,11 +26,11 @@ struct HeadOptions {
 };
 
 /// Appends the head of a request, whose target has the form of `head.form`. Fails with
-/// HttpError::bad_target or bad_host if the target or the authority is invalid; nothing is appended
-/// then. Throws std::bad_alloc.
+/// http::ErrorCode::bad_target or bad_host if the target or the authority is invalid; nothing is
+/// appended then. Throws std::bad_alloc.
 [[nodiscard]] Result<> append_head(Buffer& to, const RequestHead& head, const HeadOptions& options);
 
-/// Appends the head of a response, always as HTTP/1.1. Fails with HttpError::bad_status or
+/// Appends the head of a response, always as HTTP/1.1. Fails with http::ErrorCode::bad_status or
 /// bad_reason.
 [[nodiscard]] Result<> append_head(Buffer& to, const ResponseHead& head,
                                    const HeadOptions& options);
@@ -38,8 +39,8 @@ struct HeadOptions {
 /// std::bad_alloc.
 void append_chunk(Buffer& to, Buffer data);
 
-/// Appends the last chunk and the trailers. Fails with HttpError::trailer_not_allowed. Throws
+/// Appends the last chunk and the trailers. Fails with http::ErrorCode::trailer_not_allowed. Throws
 /// std::bad_alloc.
 [[nodiscard]] Result<> append_last_chunk(Buffer& to, const Fields& trailers);
 
-}  // namespace tambour::http::h1
+}  // namespace tambour::http::detail::h1

@@ -6,7 +6,7 @@
 #include <new>
 #include <utility>
 
-namespace tambour::http::h2 {
+namespace tambour::http::detail::h2 {
 
 void DynamicTable::set_size_max(std::uint32_t bytes) noexcept {
   size_max_ = std::min(bytes, size_limit);
@@ -89,4 +89,4 @@ bool DynamicTable::make_room(std::uint32_t size) noexcept {
   return true;
 }
 
-}  // namespace tambour::http::h2
+}  // namespace tambour::http::detail::h2

@@ -11,7 +11,9 @@
 #include <memory>
 #include <string_view>
 
-namespace tambour::http::h2 {
+#include <tambour/detail/namespaces.h>
+
+namespace tambour::http::detail::h2 {
 
 class DynamicTable {
  public:
@@ -80,4 +82,4 @@ class DynamicTable {
   std::uint32_t size_max_ = default_size_max;
 };
 
-}  // namespace tambour::http::h2
+}  // namespace tambour::http::detail::h2

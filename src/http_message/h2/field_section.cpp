@@ -8,7 +8,7 @@
 
 #include "http_message/characters.h"
 
-namespace tambour::http::h2 {
+namespace tambour::http::detail::h2 {
 namespace {
 
 constexpr std::string_view cookie_name = "cookie";
@@ -156,4 +156,4 @@ void FieldSection::move_fields_to(Fields& fields) {
                               {entries_, entry_count_});
 }
 
-}  // namespace tambour::http::h2
+}  // namespace tambour::http::detail::h2

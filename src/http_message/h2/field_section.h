@@ -12,13 +12,14 @@
 #include <optional>
 #include <string_view>
 
-#include <tambour/http_fields.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/http/fields.h>
 
 #include "http_message/field_writer.h"
 #include "http_message/h2/known_names.h"
 #include "http_message/h2/violation.h"
 
-namespace tambour::http::h2 {
+namespace tambour::http::detail::h2 {
 
 /// Limits of the fields of a message, pseudo-header fields and each part of a Cookie included.
 struct FieldLimits {
@@ -154,4 +155,4 @@ class FieldSection {
   std::unique_ptr<Entry[]> large_entries_;
 };
 
-}  // namespace tambour::http::h2
+}  // namespace tambour::http::detail::h2

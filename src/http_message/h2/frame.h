@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <string_view>
 
-namespace tambour::http::h2 {
+#include <tambour/detail/namespaces.h>
+
+namespace tambour::http::detail::h2 {
 
 enum class FrameType : std::uint8_t {
   data = 0,
@@ -59,4 +61,4 @@ inline constexpr std::uint32_t frame_size_max_max = 16777215;
 inline constexpr std::uint32_t window_size_max = 0x7FFFFFFF;
 inline constexpr std::uint32_t stream_id_max = 0x7FFFFFFF;
 
-}  // namespace tambour::http::h2
+}  // namespace tambour::http::detail::h2

@@ -6,7 +6,7 @@
 #include <span>
 #include <utility>
 
-namespace tambour::http::h2 {
+namespace tambour::http::detail::h2 {
 namespace {
 
 constexpr std::size_t priority_size = 5;
@@ -391,4 +391,4 @@ FrameParser::Parsed FrameParser::parse_priority_update(std::string_view payload,
   return true;
 }
 
-}  // namespace tambour::http::h2
+}  // namespace tambour::http::detail::h2

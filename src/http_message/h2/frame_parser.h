@@ -10,12 +10,13 @@
 #include <expected>
 #include <string_view>
 
-#include <tambour/buffer.h>
+#include <tambour/bytes/buffer.h>
+#include <tambour/detail/namespaces.h>
 
 #include "http_message/h2/frame.h"
 #include "http_message/h2/violation.h"
 
-namespace tambour::http::h2 {
+namespace tambour::http::detail::h2 {
 
 enum class FrameKind : std::uint8_t {
   /// A part of a DATA frame: `data`, `flow_bytes`, `end_stream`, `is_first_part`, `size`.
@@ -180,4 +181,4 @@ class SettingsOf {
   return SettingsOf(frame.text);
 }
 
-}  // namespace tambour::http::h2
+}  // namespace tambour::http::detail::h2

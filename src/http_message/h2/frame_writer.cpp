@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-namespace tambour::http::h2 {
+namespace tambour::http::detail::h2 {
 namespace {
 
 /// A frame, which is appended to the buffer by the destructor.
@@ -103,4 +103,4 @@ void append_priority_update(Buffer& to, std::uint32_t stream_id, std::string_vie
   FrameWriter(to, 4 + value.size(), FrameType::priority_update, 0, 0).put_32(stream_id).put(value);
 }
 
-}  // namespace tambour::http::h2
+}  // namespace tambour::http::detail::h2

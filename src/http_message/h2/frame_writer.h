@@ -8,12 +8,13 @@
 #include <span>
 #include <string_view>
 
-#include <tambour/buffer.h>
+#include <tambour/bytes/buffer.h>
+#include <tambour/detail/namespaces.h>
 
 #include "http_message/h2/frame.h"
 #include "http_message/h2/violation.h"
 
-namespace tambour::http::h2 {
+namespace tambour::http::detail::h2 {
 
 /// Appends the whole `data`, which is at most the SETTINGS_MAX_FRAME_SIZE of the peer; large data
 /// is not copied.
@@ -37,4 +38,4 @@ void append_priority_update(Buffer& to, std::uint32_t stream_id, std::string_vie
 void write_frame_head(std::byte* to, std::uint32_t size, FrameType type, std::uint8_t flags,
                       std::uint32_t stream_id) noexcept;
 
-}  // namespace tambour::http::h2
+}  // namespace tambour::http::detail::h2

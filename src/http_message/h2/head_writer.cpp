@@ -15,7 +15,7 @@
 #include "http_message/h2/frame_writer.h"
 #include "http_message/request_target.h"
 
-namespace tambour::http::h2 {
+namespace tambour::http::detail::h2 {
 namespace {
 
 /// A field whose name has a hash that is known when the program is compiled.
@@ -125,7 +125,7 @@ std::size_t size_max_of(const Fields& fields) noexcept {
 Result<> check_request(const RequestHead& head, const HeadOptions& options) noexcept {
   if (options.protocol.empty()) return check_target(head);
   // An extended CONNECT has the target of any other request: RFC 8441, section 4.
-  if (head.method != Method::connect) return failure(HttpError::bad_target);
+  if (head.method != Method::connect) return failure(http::ErrorCode::bad_target);
   return check_extended_connect(head);
 }
 
@@ -160,7 +160,7 @@ Result<> append_head(Buffer& to, HpackEncoder& encoder, const ResponseHead& head
                      const HeadOptions& options) {
   const int code = code_of(head.status);
   if (code < 100 || code > 999 || head.status == Status::switching_protocols)
-    return failure(HttpError::bad_status);
+    return failure(http::ErrorCode::bad_status);
   const std::size_t size_max = size_max_of(options) + size_max_of(head.fields) + field_size_max +
                                status_name.name.size() + number_digits_max;
   append_block(to, size_max, options, [&](char* begin) {
@@ -178,7 +178,7 @@ Result<> append_head(Buffer& to, HpackEncoder& encoder, const ResponseHead& head
 Result<> append_trailers(Buffer& to, HpackEncoder& encoder, const Fields& trailers,
                          const HeadOptions& options) {
   for (const Field field : trailers) {
-    if (!h1::may_be_trailer(field.name)) return failure(HttpError::trailer_not_allowed);
+    if (!h1::may_be_trailer(field.name)) return failure(http::ErrorCode::trailer_not_allowed);
   }
   HeadOptions ending = options;
   ending.end_stream = true;
@@ -190,4 +190,4 @@ Result<> append_trailers(Buffer& to, HpackEncoder& encoder, const Fields& traile
   return {};
 }
 
-}  // namespace tambour::http::h2
+}  // namespace tambour::http::detail::h2

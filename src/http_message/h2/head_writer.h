@@ -11,14 +11,15 @@
 #include <optional>
 #include <string_view>
 
-#include <tambour/buffer.h>
-#include <tambour/http_message.h>
-#include <tambour/result.h>
+#include <tambour/base/result.h>
+#include <tambour/bytes/buffer.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/http/message.h>
 
 #include "http_message/h2/frame.h"
 #include "http_message/h2/hpack_encoder.h"
 
-namespace tambour::http::h2 {
+namespace tambour::http::detail::h2 {
 
 struct HeadOptions {
   std::uint32_t stream_id = 0;
@@ -30,18 +31,18 @@ struct HeadOptions {
 };
 
 /// Appends the head of a request. The scheme is "https" if `head.scheme` is empty. Fails with
-/// HttpError::bad_target or bad_host. Throws std::bad_alloc.
+/// http::ErrorCode::bad_target or bad_host. Throws std::bad_alloc.
 [[nodiscard]] Result<> append_head(Buffer& to, HpackEncoder& encoder, const RequestHead& head,
                                    const HeadOptions& options);
 
-/// Appends the head of a response. Fails with HttpError::bad_status, also for 101, which HTTP/2
-/// does not have. Throws std::bad_alloc.
+/// Appends the head of a response. Fails with http::ErrorCode::bad_status, also for 101, which
+/// HTTP/2 does not have. Throws std::bad_alloc.
 [[nodiscard]] Result<> append_head(Buffer& to, HpackEncoder& encoder, const ResponseHead& head,
                                    const HeadOptions& options);
 
-/// Appends trailers, which end the stream. Fails with HttpError::trailer_not_allowed. Throws
+/// Appends trailers, which end the stream. Fails with http::ErrorCode::trailer_not_allowed. Throws
 /// std::bad_alloc.
 [[nodiscard]] Result<> append_trailers(Buffer& to, HpackEncoder& encoder, const Fields& trailers,
                                        const HeadOptions& options);
 
-}  // namespace tambour::http::h2
+}  // namespace tambour::http::detail::h2

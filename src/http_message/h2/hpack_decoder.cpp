@@ -7,7 +7,7 @@
 
 #include "http_message/h2/huffman.h"
 
-namespace tambour::http::h2 {
+namespace tambour::http::detail::h2 {
 namespace {
 
 constexpr std::uint8_t indexed_bit = 0x80;
@@ -198,4 +198,4 @@ std::expected<void, Violation> HpackDecoder::decode_literal(Reader& input, unsig
   return {};
 }
 
-}  // namespace tambour::http::h2
+}  // namespace tambour::http::detail::h2

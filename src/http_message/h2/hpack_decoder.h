@@ -6,11 +6,13 @@
 #include <expected>
 #include <string_view>
 
+#include <tambour/detail/namespaces.h>
+
 #include "http_message/h2/dynamic_table.h"
 #include "http_message/h2/field_section.h"
 #include "http_message/h2/violation.h"
 
-namespace tambour::http::h2 {
+namespace tambour::http::detail::h2 {
 
 /// The decoder of one connection. Each block of the connection must be decoded, in the order in
 /// which it was received, also if its stream is not wanted: it may change the dynamic table.
@@ -53,4 +55,4 @@ class HpackDecoder {
   bool has_failed_ = false;
 };
 
-}  // namespace tambour::http::h2
+}  // namespace tambour::http::detail::h2

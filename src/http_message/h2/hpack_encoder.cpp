@@ -8,7 +8,7 @@
 #include "http_message/characters.h"
 #include "http_message/h2/huffman.h"
 
-namespace tambour::http::h2 {
+namespace tambour::http::detail::h2 {
 namespace {
 
 /// The first bits of a representation, and how many bits of the first byte the index has.
@@ -171,4 +171,4 @@ char* HpackEncoder::encode(char* to, std::string_view name, std::uint32_t hash,
   return write_text(to, value);
 }
 
-}  // namespace tambour::http::h2
+}  // namespace tambour::http::detail::h2

@@ -6,10 +6,12 @@
 #include <cstdint>
 #include <string_view>
 
+#include <tambour/detail/namespaces.h>
+
 #include "http_message/h2/dynamic_table.h"
 #include "http_message/h2/known_names.h"
 
-namespace tambour::http::h2 {
+namespace tambour::http::detail::h2 {
 
 /// The encoder of one connection. Blocks must be sent in the order in which they were encoded, and
 /// each one must be sent.
@@ -75,4 +77,4 @@ class HpackEncoder {
   std::array<std::uint16_t, seen_count> seen_{};
 };
 
-}  // namespace tambour::http::h2
+}  // namespace tambour::http::detail::h2

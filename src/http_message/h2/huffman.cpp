@@ -10,7 +10,7 @@
 #include <bit>
 #include <cstring>
 
-namespace tambour::http::h2 {
+namespace tambour::http::detail::h2 {
 namespace {
 
 constexpr unsigned symbol_count = 257;
@@ -276,4 +276,4 @@ char* encode_huffman(std::string_view text, char* to) noexcept {
   return to;
 }
 
-}  // namespace tambour::http::h2
+}  // namespace tambour::http::detail::h2

@@ -6,9 +6,11 @@
 #include <expected>
 #include <string_view>
 
+#include <tambour/detail/namespaces.h>
+
 #include "http_message/h2/violation.h"
 
-namespace tambour::http::h2 {
+namespace tambour::http::detail::h2 {
 
 /// The shortest code has 5 bits. decode_huffman() may write one more byte than it returns.
 [[nodiscard]] constexpr std::size_t decoded_size_max(std::size_t coded_size) noexcept {
@@ -25,4 +27,4 @@ namespace tambour::http::h2 {
 /// it is not; the content of `to` is then unspecified. `to` has room for text.size() bytes.
 [[nodiscard]] char* encode_huffman(std::string_view text, char* to) noexcept;
 
-}  // namespace tambour::http::h2
+}  // namespace tambour::http::detail::h2

@@ -1,7 +1,7 @@
 // The tables of names.
 #include "http_message/h2/known_names.h"
 
-namespace tambour::http::h2 {
+namespace tambour::http::detail::h2 {
 namespace {
 
 using enum NameKind;
@@ -89,13 +89,13 @@ consteval bool have_slots_of_their_own() noexcept {
 static_assert(have_slots_of_their_own(), "another factor is needed in slot_of_hash()");
 
 consteval StaticEntry entry(std::string_view text, std::size_t name_size) noexcept {
-  StaticEntry made{.text = text, .name_size = static_cast<std::uint8_t>(name_size)};
+  StaticEntry static_entry{.text = text, .name_size = static_cast<std::uint8_t>(name_size)};
   const std::string_view name = text.substr(0, name_size);
-  made.hash = hash_of_name(name);
+  static_entry.hash = hash_of_name(name);
   for (const KnownName& known : make_names()) {
-    if (known.name == name) made.kind = known.kind;
+    if (known.name == name) static_entry.kind = known.kind;
   }
-  return made;
+  return static_entry;
 }
 
 consteval std::array<StaticEntry, static_entry_count> make_static_table() noexcept {
@@ -170,4 +170,4 @@ constexpr std::array<KnownName, known_name_count> known_names = make_names();
 constexpr std::array<std::uint8_t, 256> known_name_slots = make_slots();
 constexpr std::array<StaticEntry, static_entry_count> static_table = make_static_table();
 
-}  // namespace tambour::http::h2
+}  // namespace tambour::http::detail::h2

@@ -8,10 +8,12 @@
 #include <cstring>
 #include <string_view>
 
+#include <tambour/detail/namespaces.h>
+
 #include "http_message/characters.h"
 #include "http_message/field_hash.h"
 
-namespace tambour::http::h2 {
+namespace tambour::http::detail::h2 {
 
 /// The same as a == b, without a function call for short texts.
 [[nodiscard]] inline bool are_equal(std::string_view a, std::string_view b) noexcept {
@@ -121,4 +123,4 @@ inline constexpr std::uint32_t static_entry_count = 61;
 /// The first entry has the index 1.
 extern const std::array<StaticEntry, static_entry_count> static_table;
 
-}  // namespace tambour::http::h2
+}  // namespace tambour::http::detail::h2

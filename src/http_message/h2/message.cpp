@@ -9,7 +9,7 @@
 #include "http_message/request_target.h"
 #include "http_message/url_syntax.h"
 
-namespace tambour::http::h2 {
+namespace tambour::http::detail::h2 {
 namespace {
 
 using Checked = std::expected<void, Violation>;
@@ -172,4 +172,4 @@ Checked BodyLength::finish() const noexcept {
   return {};
 }
 
-}  // namespace tambour::http::h2
+}  // namespace tambour::http::detail::h2

@@ -9,12 +9,13 @@
 #include <optional>
 #include <string>
 
-#include <tambour/http_message.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/http/message.h>
 
 #include "http_message/h2/field_section.h"
 #include "http_message/h2/violation.h"
 
-namespace tambour::http::h2 {
+namespace tambour::http::detail::h2 {
 
 struct RequestRules {
   /// SETTINGS_ENABLE_CONNECT_PROTOCOL was sent with 1: RFC 8441, section 3.
@@ -62,4 +63,4 @@ class BodyLength {
   std::optional<std::uint64_t> left_;
 };
 
-}  // namespace tambour::http::h2
+}  // namespace tambour::http::detail::h2

@@ -6,7 +6,7 @@
 
 #include "http_message/characters.h"
 
-namespace tambour::http::h2 {
+namespace tambour::http::detail::h2 {
 namespace {
 
 bool is_key_start(char c) noexcept { return (c >= 'a' && c <= 'z') || c == '*'; }
@@ -157,4 +157,4 @@ Priority parse_priority(std::string_view text) noexcept {
   return priority;
 }
 
-}  // namespace tambour::http::h2
+}  // namespace tambour::http::detail::h2

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <string_view>
 
-namespace tambour::http::h2 {
+#include <tambour/detail/namespaces.h>
+
+namespace tambour::http::detail::h2 {
 
 struct Priority {
   static constexpr std::uint8_t urgency_max = 7;
@@ -20,4 +22,4 @@ struct Priority {
 /// the result is the default.
 [[nodiscard]] Priority parse_priority(std::string_view text) noexcept;
 
-}  // namespace tambour::http::h2
+}  // namespace tambour::http::detail::h2

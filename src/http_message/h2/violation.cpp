@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <string>
 
-namespace tambour::http::h2 {
+namespace tambour::http::detail::h2 {
 namespace {
 
 struct Rule {
@@ -149,4 +149,4 @@ const std::error_category& violation_category() noexcept {
   return category;
 }
 
-}  // namespace tambour::http::h2
+}  // namespace tambour::http::detail::h2

@@ -4,9 +4,10 @@
 #include <cstdint>
 #include <string_view>
 
-#include <tambour/result.h>
+#include <tambour/base/result.h>
+#include <tambour/detail/namespaces.h>
 
-namespace tambour::http::h2 {
+namespace tambour::http::detail::h2 {
 
 /// The codes of RST_STREAM and GOAWAY: RFC 9113, section 7. A peer may send any other number.
 enum class ErrorCode : std::uint32_t {
@@ -111,7 +112,7 @@ enum class Violation : std::uint8_t {
   return {static_cast<int>(violation) + 1, violation_category()};
 }
 
-}  // namespace tambour::http::h2
+}  // namespace tambour::http::detail::h2
 
 template <>
-struct std::is_error_code_enum<tambour::http::h2::Violation> : std::true_type {};
+struct std::is_error_code_enum<tambour::http::detail::h2::Violation> : std::true_type {};

@@ -3,7 +3,7 @@
 
 #include "base/error_table.h"
 
-namespace tambour::http::ws {
+namespace tambour::http::detail::ws {
 namespace {
 
 constexpr base::ErrorText<WebSocketError> texts[] = {
@@ -92,4 +92,4 @@ Status handshake_status_for(const Error& error) noexcept {
   }
 }
 
-}  // namespace tambour::http::ws
+}  // namespace tambour::http::detail::ws

@@ -9,12 +9,13 @@
 #include <system_error>
 #include <type_traits>
 
-#include <tambour/http_status.h>
-#include <tambour/result.h>
+#include <tambour/base/result.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/http/status.h>
 
 #include "http_message/ws/frame.h"
 
-namespace tambour::http::ws {
+namespace tambour::http::detail::ws {
 
 enum class WebSocketError : int {
   // Frames: RFC 6455, section 5.
@@ -79,7 +80,7 @@ enum class WebSocketError : int {
 /// other errors.
 [[nodiscard]] Status handshake_status_for(const Error& error) noexcept;
 
-}  // namespace tambour::http::ws
+}  // namespace tambour::http::detail::ws
 
 template <>
-struct std::is_error_code_enum<tambour::http::ws::WebSocketError> : std::true_type {};
+struct std::is_error_code_enum<tambour::http::detail::ws::WebSocketError> : std::true_type {};

@@ -7,7 +7,7 @@
 
 #include "http_message/characters.h"
 
-namespace tambour::http::ws {
+namespace tambour::http::detail::ws {
 namespace {
 
 constexpr std::size_t extensions_max = 16;
@@ -218,4 +218,4 @@ Result<std::optional<DeflateAgreement>> confirm_deflate(std::span<const Extensio
   return agreement;
 }
 
-}  // namespace tambour::http::ws
+}  // namespace tambour::http::detail::ws

@@ -8,12 +8,13 @@
 #include <string_view>
 #include <vector>
 
-#include <tambour/http_fields.h>
-#include <tambour/result.h>
+#include <tambour/base/result.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/http/fields.h>
 
 #include "http_message/ws/error.h"
 
-namespace tambour::http::ws {
+namespace tambour::http::detail::ws {
 
 struct ExtensionParameter {
   std::string_view name{};
@@ -71,4 +72,4 @@ struct AcceptedDeflate {
 [[nodiscard]] Result<std::optional<DeflateAgreement>> confirm_deflate(
     std::span<const Extension> chosen, const DeflateOptions* options);
 
-}  // namespace tambour::http::ws
+}  // namespace tambour::http::detail::ws

@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <optional>
 
-namespace tambour::http::ws {
+#include <tambour/detail/namespaces.h>
+
+namespace tambour::http::detail::ws {
 
 enum class Role : std::uint8_t { client, server };
 
@@ -66,4 +68,4 @@ struct FrameHeader {
   std::optional<MaskKey> mask{};
 };
 
-}  // namespace tambour::http::ws
+}  // namespace tambour::http::detail::ws

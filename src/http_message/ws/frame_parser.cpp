@@ -8,7 +8,7 @@
 
 #include "http_message/ws/masking.h"
 
-namespace tambour::http::ws {
+namespace tambour::http::detail::ws {
 namespace {
 
 constexpr std::uint8_t final_bit = 0x80;
@@ -260,4 +260,4 @@ Result<> FrameParser::read_close() {
   return {};
 }
 
-}  // namespace tambour::http::ws
+}  // namespace tambour::http::detail::ws

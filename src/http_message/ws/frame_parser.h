@@ -11,14 +11,15 @@
 #include <limits>
 #include <string>
 
-#include <tambour/buffer.h>
-#include <tambour/result.h>
+#include <tambour/base/result.h>
+#include <tambour/bytes/buffer.h>
+#include <tambour/detail/namespaces.h>
 
 #include "http_message/ws/error.h"
 #include "http_message/ws/frame.h"
 #include "http_message/ws/utf8.h"
 
-namespace tambour::http::ws {
+namespace tambour::http::detail::ws {
 
 /// Limits of received frames. The errors of the first three close a connection with 1009.
 struct FrameLimits {
@@ -105,4 +106,4 @@ class FrameParser {
   Stage stage_ = Stage::header;
 };
 
-}  // namespace tambour::http::ws
+}  // namespace tambour::http::detail::ws

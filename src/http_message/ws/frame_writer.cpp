@@ -9,7 +9,7 @@
 #include "http_message/ws/masking.h"
 #include "http_message/ws/utf8.h"
 
-namespace tambour::http::ws {
+namespace tambour::http::detail::ws {
 namespace {
 
 /// A payload of at most so many bytes is copied behind the header, so that a frame is one piece of
@@ -106,4 +106,4 @@ Result<> FrameWriter::append_close(Buffer& to, CloseCode code, std::string_view 
   return append_control(to, Opcode::close, payload);
 }
 
-}  // namespace tambour::http::ws
+}  // namespace tambour::http::detail::ws

@@ -11,13 +11,14 @@
 #include <span>
 #include <string_view>
 
-#include <tambour/buffer.h>
-#include <tambour/result.h>
+#include <tambour/base/result.h>
+#include <tambour/bytes/buffer.h>
+#include <tambour/detail/namespaces.h>
 
 #include "http_message/ws/error.h"
 #include "http_message/ws/frame.h"
 
-namespace tambour::http::ws {
+namespace tambour::http::detail::ws {
 
 /// Writes the header of a frame; returns its size.
 std::size_t write_header(std::span<std::byte, frame_header_bytes_max> target,
@@ -71,4 +72,4 @@ class FrameWriter {
   bool is_within_message_ = false;
 };
 
-}  // namespace tambour::http::ws
+}  // namespace tambour::http::detail::ws

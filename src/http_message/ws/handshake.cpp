@@ -8,7 +8,7 @@
 #include "http_message/characters.h"
 #include "http_message/ws/sha1.h"
 
-namespace tambour::http::ws {
+namespace tambour::http::detail::ws {
 namespace {
 
 constexpr std::string_view version = "13";
@@ -219,4 +219,4 @@ Result<HandshakeResponse> read_response(const ResponseHead& head, const Handshak
   return response;
 }
 
-}  // namespace tambour::http::ws
+}  // namespace tambour::http::detail::ws

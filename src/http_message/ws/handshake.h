@@ -13,14 +13,15 @@
 #include <string_view>
 #include <vector>
 
-#include <tambour/http_fields.h>
-#include <tambour/http_message.h>
-#include <tambour/result.h>
+#include <tambour/base/result.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/http/fields.h>
+#include <tambour/http/message.h>
 
 #include "http_message/ws/error.h"
 #include "http_message/ws/extensions.h"
 
-namespace tambour::http::ws {
+namespace tambour::http::detail::ws {
 
 /// Sec-WebSocket-Key of a client, from random bytes. Throws std::bad_alloc.
 [[nodiscard]] std::string make_key(std::span<const std::byte, 16> random);
@@ -55,7 +56,7 @@ struct HandshakeRequest {
 
 /// Server: adds the fields of the answer that accepts a request, except Connection, which belongs
 /// to the connection. `subprotocol` and `extensions` are empty if there are none. Fails with
-/// HttpError::bad_field_value. Throws std::bad_alloc.
+/// http::ErrorCode::bad_field_value. Throws std::bad_alloc.
 [[nodiscard]] Result<> add_response_fields(Fields& fields, const HandshakeRequest& request,
                                            std::string_view subprotocol,
                                            std::string_view extensions);
@@ -85,4 +86,4 @@ struct HandshakeResponse {
 [[nodiscard]] Result<HandshakeResponse> read_response(const ResponseHead& head,
                                                       const HandshakeOffer& offer);
 
-}  // namespace tambour::http::ws
+}  // namespace tambour::http::detail::ws

@@ -10,7 +10,7 @@
 #include <immintrin.h>
 #endif
 
-namespace tambour::http::ws {
+namespace tambour::http::detail::ws {
 namespace {
 
 /// Masks whole vectors and returns the number of masked bytes. Vectors of 16 bytes are SSE2 or
@@ -87,4 +87,4 @@ void mask_copy(std::span<const std::byte> from, std::byte* to, MaskKey key,
   for (; at < from.size(); ++at) to[at] = from[at] ^ rotated[at % key.size()];
 }
 
-}  // namespace tambour::http::ws
+}  // namespace tambour::http::detail::ws

@@ -5,12 +5,13 @@
 #include <cstddef>
 #include <span>
 
-#include <tambour/buffer.h>
+#include <tambour/bytes/buffer.h>
+#include <tambour/detail/namespaces.h>
 
 #include "bytes/buffer_memory.h"
 #include "http_message/ws/frame.h"
 
-namespace tambour::http::ws {
+namespace tambour::http::detail::ws {
 
 /// Writes the bytes of `from`, masked, to `to`, which has as many bytes and may be the same memory.
 /// The first byte is byte `offset` of the payload.
@@ -52,4 +53,4 @@ void move_masked(Buffer& from, Buffer& to, std::size_t size, MaskKey key, std::s
   }
 }
 
-}  // namespace tambour::http::ws
+}  // namespace tambour::http::detail::ws

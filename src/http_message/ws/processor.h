@@ -1,7 +1,9 @@
 // Instructions that not every processor has.
 #pragma once
 
-namespace tambour::http::ws {
+#include <tambour/detail/namespaces.h>
+
+namespace tambour::http::detail::ws {
 
 /// True if the processor has AVX2. Reads a variable that is set when the program starts.
 [[nodiscard]] inline bool has_avx2() noexcept {
@@ -12,4 +14,4 @@ namespace tambour::http::ws {
 #endif
 }
 
-}  // namespace tambour::http::ws
+}  // namespace tambour::http::detail::ws

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <span>
 
-namespace tambour::http::ws {
+namespace tambour::http::detail::ws {
 namespace {
 
 constexpr std::size_t block_bytes = 64;
@@ -73,4 +73,4 @@ std::array<std::byte, 20> sha1(std::string_view text) noexcept {
   return digest;
 }
 
-}  // namespace tambour::http::ws
+}  // namespace tambour::http::detail::ws

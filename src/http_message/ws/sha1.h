@@ -6,8 +6,10 @@
 #include <cstddef>
 #include <string_view>
 
-namespace tambour::http::ws {
+#include <tambour/detail/namespaces.h>
+
+namespace tambour::http::detail::ws {
 
 [[nodiscard]] std::array<std::byte, 20> sha1(std::string_view text) noexcept;
 
-}  // namespace tambour::http::ws
+}  // namespace tambour::http::detail::ws

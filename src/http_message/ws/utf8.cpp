@@ -11,7 +11,7 @@
 #include <immintrin.h>
 #endif
 
-namespace tambour::http::ws {
+namespace tambour::http::detail::ws {
 namespace {
 
 constexpr bool is_continuation(std::uint8_t byte) noexcept { return (byte & 0xC0U) == 0x80; }
@@ -228,4 +228,4 @@ bool Utf8Validator::append_portable(std::span<const std::byte> bytes) noexcept {
   return true;
 }
 
-}  // namespace tambour::http::ws
+}  // namespace tambour::http::detail::ws

@@ -9,7 +9,9 @@
 #include <span>
 #include <string_view>
 
-namespace tambour::http::ws {
+#include <tambour/detail/namespaces.h>
+
+namespace tambour::http::detail::ws {
 
 class Utf8Validator {
  public:
@@ -38,4 +40,4 @@ class Utf8Validator {
   return validator.append(std::as_bytes(std::span(text))) && validator.is_complete();
 }
 
-}  // namespace tambour::http::ws
+}  // namespace tambour::http::detail::ws

@@ -1,6 +1,6 @@
 // Connection: its life, sending, closing and the dispatch of events. Other parts are in the files
 // next to this one.
-#include <tambour/connection.h>
+#include <tambour/net/connection.h>
 
 #include <sys/socket.h>
 #include <unistd.h>
@@ -31,31 +31,31 @@ Connection& Connection::start(SocketStream stream,
 
 Connection& Connection::start(SocketStream&& stream,
                               std::shared_ptr<const ConnectionCallbacks> callbacks,
-                              net::ConnectionOwner* owner) {
+                              detail::net::ConnectionOwner* owner) {
   auto header = std::move(stream.proxy_header_);
   return start(std::move(stream), std::move(header), std::move(callbacks), owner);
 }
 
 Connection& Connection::start(Stream&& stream, std::unique_ptr<const ProxyHeader> header,
                               std::shared_ptr<const ConnectionCallbacks> callbacks,
-                              net::ConnectionOwner* owner) {
+                              detail::net::ConnectionOwner* owner) {
   if (callbacks == nullptr) [[unlikely]]
-    base::fail_check(
+    detail::base::fail_check(
         "Connection::start() was called with null callbacks for the stream of descriptor %d; pass "
         "std::make_shared<const ConnectionCallbacks>(...), whose functions are optional",
-        stream.descriptor());
-  base::check(
+        stream.fd());
+  detail::base::check(
       stream.has_loop(),
       "Connection::start() was called with a default-constructed stream, which has no loop; "
       "pass a stream that is open");
-  loop::core_of(stream.loop()).check_thread();
+  detail::loop::core_of(stream.loop()).check_thread();
   auto* self = new Connection(std::move(stream), std::move(header), std::move(callbacks));
   self->owner_ = owner;
   self->accepted_ = owner != nullptr && owner->accepts();
   // A stream that a task has used may have bytes in the kernel's queue.
   if (!self->accepted_ && self->deadlines() != nullptr)
     static_cast<void>(self->sample_acknowledged());
-  loop::core_of(*self->loop_).add_reference();
+  detail::loop::core_of(*self->loop_).add_reference();
   self->enter_list();
   self->watch();
   self->read_again_if_possible();
@@ -80,14 +80,14 @@ Connection::Connection(Stream&& stream, std::unique_ptr<const ProxyHeader> heade
   const ConnectionLimits& limits = callbacks_->limits;
   if (limits.idle_timeout > Duration::zero() || limits.read_timeout > Duration::zero())
     make_deadlines();
-  fd = stream.hand_over();
+  Operation::fd = stream.hand_over();
 }
 
 void Connection::fail_thread_check(const char* function) const noexcept {
-  base::fail_check(
+  detail::base::fail_check(
       "Connection::%s: connection fd %d was used from thread %d, which is not the thread of its "
       "loop; call loop().post() and use the connection there",
-      function, fd, int(::gettid()));
+      function, Operation::fd, int(::gettid()));
 }
 
 Connection::Extras& Connection::extras() {
@@ -95,9 +95,9 @@ Connection::Extras& Connection::extras() {
   return *extras_;
 }
 
-int Connection::descriptor() const noexcept {
+int Connection::fd() const noexcept {
   check_thread("descriptor");
-  return fd;
+  return Operation::fd;
 }
 
 std::any& Connection::context() noexcept {
@@ -110,9 +110,9 @@ bool Connection::is_open() const noexcept {
   return !ended_;
 }
 
-const TlsSession* Connection::tls() const noexcept {
+const tls::Session* Connection::tls() const noexcept {
   check_thread("tls");
-  const io::TransportFilter* const used = filter();
+  const detail::io::TransportFilter* const used = filter();
   return used != nullptr ? &used->session() : nullptr;
 }
 
@@ -123,11 +123,11 @@ const ProxyHeader* Connection::proxy_header() const noexcept {
 
 void Connection::enter_list() noexcept {
   if (owner_ != nullptr) return owner_->add(*this);
-  loop::core_of(*loop_).owned().push_back(static_cast<detail::LoopOwned&>(*this));
+  detail::loop::core_of(*loop_).owned().push_back(static_cast<detail::LoopOwned&>(*this));
 }
 
 void Connection::leave_list() noexcept {
-  if (net::ConnectionOwner* owner = std::exchange(owner_, nullptr)) {
+  if (detail::net::ConnectionOwner* owner = std::exchange(owner_, nullptr)) {
     owner->remove(*this);
   } else {
     static_cast<detail::LoopOwned*>(this)->unlink();
@@ -140,15 +140,15 @@ Connection::~Connection() {
     operations->clear();
   }
   leave_observers();
-  if (fd < 0) return;
-  backend::Backend& backend = loop::core_of(*loop_).backend();
+  if (Operation::fd < 0) return;
+  detail::backend::Backend& backend = detail::loop::core_of(*loop_).backend();
   if (submitted()) backend.cancel(*this);
   close_descriptor();
 }
 
 void Connection::close_descriptor() noexcept {
   transport().before_close();
-  loop::core_of(*loop_).backend().close(std::exchange(fd, -1));
+  detail::loop::core_of(*loop_).backend().close(std::exchange(Operation::fd, -1));
 }
 
 void Connection::watch() noexcept {
@@ -159,7 +159,7 @@ void Connection::watch() noexcept {
   if (moving_) wanted = Events::none;
   if (wanted == events && (submitted()) == (wanted != Events::none)) return;
   events = wanted;
-  backend::Backend& backend = loop::core_of(*loop_).backend();
+  detail::backend::Backend& backend = detail::loop::core_of(*loop_).backend();
   if (wanted != Events::none) {
     backend.submit(*this);
   } else if (submitted()) {
@@ -200,7 +200,7 @@ void Connection::pass_exception_on() {
   // on_exception may destroy the server, and with it the connection if no loop runs.
   const std::shared_ptr<const ConnectionCallbacks> callbacks = callbacks_;
   if (!callbacks->on_exception) throw;
-  loop::Core& core = loop::core_of(*loop_);
+  detail::loop::Core& core = detail::loop::core_of(*loop_);
   end(0);
   try {
     callbacks->on_exception(std::current_exception());
@@ -209,8 +209,8 @@ void Connection::pass_exception_on() {
   }
 }
 
-io::Transport Connection::transport() const noexcept {
-  return {loop::core_of(*loop_).backend().system(), fd, kind_, filter()};
+detail::io::Transport Connection::transport() const noexcept {
+  return {detail::loop::core_of(*loop_).backend().system(), Operation::fd, kind_, filter()};
 }
 
 template <class Bytes>
@@ -222,7 +222,7 @@ std::size_t Connection::write_now(Bytes& bytes) noexcept {
   }
   const std::int64_t accepted = filter() != nullptr ? filter()->take_progress() : answer;
   if (Deadlines* const times = deadlines(); times != nullptr && accepted > 0) {
-    times->sending.accept(accepted, loop::core_of(*loop_).now_ns());
+    times->sending.accept(accepted, detail::loop::core_of(*loop_).now_ns());
   }
   return answer > 0 ? static_cast<std::size_t>(answer) : 0;
 }
@@ -351,7 +351,7 @@ void Connection::finish_output() noexcept {
   // complete.
   if (ended_ || handshaking_ || unsent_bytes() > 0 || (!close_requested_ && !half_closed_)) return;
   const bool is_ended = filter() == nullptr || write_shut_down_;
-  if (io::is_file(kind_) || (peer_half_closed_ && is_ended)) return end(0);
+  if (detail::io::is_file(kind_) || (peer_half_closed_ && is_ended)) return end(0);
   if (write_shut_down_) return;
   // The end of TLS is a message, for which the socket may have no space: once it has been sent,
   // this function is called again.
@@ -371,14 +371,16 @@ void Connection::finish_output() noexcept {
 
 Result<Endpoint> Connection::local_endpoint() const noexcept {
   check_thread("local_endpoint");
-  return net::local_endpoint(loop::core_of(*loop_).backend().system(), fd);
+  return detail::net::local_endpoint(detail::loop::core_of(*loop_).backend().system(),
+                                     Operation::fd);
 }
 
 Result<Endpoint> Connection::peer_endpoint() const noexcept {
   check_thread("peer_endpoint");
   if (const ProxyHeader* header = proxy_header(); header != nullptr && header->source)
     return *header->source;
-  return net::peer_endpoint(loop::core_of(*loop_).backend().system(), fd);
+  return detail::net::peer_endpoint(detail::loop::core_of(*loop_).backend().system(),
+                                    Operation::fd);
 }
 
 void Connection::end(int error) noexcept {
@@ -393,13 +395,13 @@ void Connection::end(int error) noexcept {
     if (extras_->handshake != nullptr) extras_->handshake->limit.stop();
   }
   leave_observers();
-  loop::Core& core = loop::core_of(*loop_);
+  detail::loop::Core& core = detail::loop::core_of(*loop_);
   if (submitted()) core.backend().cancel(*this);
   core.queue(*this);
 }
 
 void Connection::leave_observers() noexcept {
-  while (net::ConnectionObserver* const observer =
+  while (detail::net::ConnectionObserver* const observer =
              extras_ != nullptr ? extras_->observers.front() : nullptr) {
     observer->unlink();
     observer->connection_leaves();
@@ -421,13 +423,13 @@ void Connection::invoke_on_close() {
   } ending{*this};
   leave_list();
   if (callbacks_->on_close)
-    callbacks_->on_close(*this, error_ != 0 ? net::error_of(error_) : Error());
+    callbacks_->on_close(*this, error_ != 0 ? detail::net::error_of(error_) : Error());
 }
 
 void Connection::leave() noexcept {
-  loop::Core& core = loop::core_of(*loop_);
-  backend::System& system = core.backend().system();
-  if (resets_) net::reset_on_close(system, fd);
+  detail::loop::Core& core = detail::loop::core_of(*loop_);
+  detail::backend::System& system = core.backend().system();
+  if (resets_) detail::net::reset_on_close(system, Operation::fd);
   close_descriptor();
   core.drop_reference();
   core.defer_delete(this);

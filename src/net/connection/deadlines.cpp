@@ -20,11 +20,11 @@ constexpr Duration drain_linger = std::chrono::seconds(1);
 /// Throws std::bad_alloc; in that case nothing has changed.
 Connection::Deadlines& Connection::make_deadlines() {
   if (deadlines() == nullptr) {
-    auto times = std::make_unique<Deadlines>(loop::core_of(*loop_).clock_ns());
+    auto times = std::make_unique<Deadlines>(detail::loop::core_of(*loop_).clock_ns());
     if (!idle_off_) times->idle_ns = callbacks_->limits.idle_timeout.count();
     extras().deadlines = std::move(times);
     // In the constructor `fd` is not set yet; start() takes the sample.
-    if (fd >= 0) static_cast<void>(sample_acknowledged());
+    if (Operation::fd >= 0) static_cast<void>(sample_acknowledged());
   }
   Deadlines& times = *extras_->deadlines;
   if (!times.timer) times.timer.emplace(*loop_, [this] { check_deadlines(); });
@@ -36,7 +36,7 @@ Connection::Deadlines& Connection::make_deadlines() {
 template <class Start>
 void Connection::start_deadline(Start start) noexcept {
   try {
-    start(make_deadlines(), loop::core_of(*loop_).clock_ns());
+    start(make_deadlines(), detail::loop::core_of(*loop_).clock_ns());
     arm_deadlines();
   } catch (const std::bad_alloc&) {
     end(ENOMEM);
@@ -54,7 +54,7 @@ void Connection::start_lingering() noexcept {
   if (callbacks_->limits.linger <= Duration::zero()) return;
   Deadlines* const times = deadlines();
   if (times != nullptr && times->linger.is_started()) {
-    note_acknowledged(loop::core_of(*loop_).now_ns());
+    note_acknowledged(detail::loop::core_of(*loop_).now_ns());
     return arm_deadlines();
   }
   if (times != nullptr) static_cast<void>(sample_acknowledged());
@@ -73,9 +73,9 @@ bool Connection::drains() const noexcept { return owner_ != nullptr && owner_->d
 std::int64_t Connection::next_sample_ns() const noexcept {
   const Deadlines& times = *deadlines();
   if (!lingers() || (write_shut_down_ && times.sending.is_acknowledged()))
-    return base::end_of_time_ns;
-  return net::LingerTime::next_sample_ns(
-      times.sending, net::linger_limit(callbacks_->limits.linger, drains(), drain_linger));
+    return detail::base::end_of_time_ns;
+  return detail::net::LingerTime::next_sample_ns(
+      times.sending, detail::net::linger_limit(callbacks_->limits.linger, drains(), drain_linger));
 }
 
 std::int64_t Connection::next_deadline_ns() const noexcept {
@@ -83,7 +83,7 @@ std::int64_t Connection::next_deadline_ns() const noexcept {
   const ConnectionLimits& limits = callbacks_->limits;
   std::int64_t next_ns = times.fixed_ns;
   const auto consider = [&next_ns](std::int64_t since_ns, std::int64_t limit_ns) {
-    if (limit_ns > 0) next_ns = std::min(next_ns, base::saturating_add(since_ns, limit_ns));
+    if (limit_ns > 0) next_ns = std::min(next_ns, detail::base::saturating_add(since_ns, limit_ns));
   };
   consider(std::max(times.received_ns, times.sending.progressed_ns()), times.idle_ns);
   if (reads()) {
@@ -97,7 +97,7 @@ std::int64_t Connection::next_deadline_ns() const noexcept {
   if (lingers()) {
     const bool is_acknowledged = write_shut_down_ && times.sending.is_acknowledged();
     const Duration limit =
-        net::linger_limit(limits.linger, is_acknowledged && drains(), drain_linger);
+        detail::net::linger_limit(limits.linger, is_acknowledged && drains(), drain_linger);
     next_ns = std::min(next_ns, times.linger.deadline_ns(times.sending, limit));
   }
   return next_ns;
@@ -114,29 +114,29 @@ void Connection::arm_deadlines() noexcept {
 }
 
 bool Connection::sample_acknowledged() noexcept {
-  loop::Core& core = loop::core_of(*loop_);
-  return extras_->deadlines->sending.sample(core.backend().system(), fd, core.now_ns());
+  detail::loop::Core& core = detail::loop::core_of(*loop_);
+  return extras_->deadlines->sending.sample(core.backend().system(), Operation::fd, core.now_ns());
 }
 
 void Connection::check_deadlines() noexcept {
-  const std::int64_t now_ns = loop::core_of(*loop_).now_ns();
+  const std::int64_t now_ns = detail::loop::core_of(*loop_).now_ns();
   if (std::min(next_deadline_ns(), next_sample_ns()) <= now_ns) note_acknowledged(now_ns);
   const std::int64_t next_ns = next_deadline_ns();
   if (next_ns <= now_ns) return end_at_limit(ETIMEDOUT);
-  if (next_ns == base::end_of_time_ns) return drop_unneeded();
+  if (next_ns == detail::base::end_of_time_ns) return drop_unneeded();
   deadlines()->timer->start_at(TimePoint(Duration(std::min(next_ns, next_sample_ns()))));
 }
 
 void Connection::note_acknowledged(std::int64_t now_ns) noexcept {
-  backend::System& system = loop::core_of(*loop_).backend().system();
-  deadlines()->sending.update(system, fd, now_ns, write_shut_down_);
+  detail::backend::System& system = detail::loop::core_of(*loop_).backend().system();
+  deadlines()->sending.update(system, Operation::fd, now_ns, write_shut_down_);
 }
 
 /// Frees what an idle connection does not need. The deadlines of a connection whose reading is
 /// paused are kept if it has a limit on reading, which counts again after reading is resumed.
 void Connection::drop_unneeded() noexcept {
   if (const Deadlines* const times = deadlines();
-      times != nullptr && next_deadline_ns() == base::end_of_time_ns) {
+      times != nullptr && next_deadline_ns() == detail::base::end_of_time_ns) {
     const bool has_read_limit =
         callbacks_->limits.read_timeout > Duration::zero() || times->message.is_started();
     if (reads() || peer_half_closed_ || !has_read_limit) extras_->deadlines.reset();
@@ -153,7 +153,8 @@ void Connection::note_message(std::size_t received, bool consumed) noexcept {
     return;
   }
   if (times != nullptr && !consumed && times->message.is_started())
-    return times->message.earn(received, limits.message_rate_min, loop::core_of(*loop_).clock_ns());
+    return times->message.earn(received, limits.message_rate_min,
+                               detail::loop::core_of(*loop_).clock_ns());
   start_deadline([](Deadlines& later, std::int64_t now_ns) { later.message.start(now_ns); });
 }
 
@@ -168,7 +169,7 @@ void Connection::set_idle_timeout(Duration time) {
   Deadlines& times = make_deadlines();
   idle_off_ = false;
   times.idle_ns = time.count();
-  times.received_ns = loop::core_of(*loop_).clock_ns();
+  times.received_ns = detail::loop::core_of(*loop_).clock_ns();
   arm_deadlines();
 }
 
@@ -176,11 +177,12 @@ void Connection::set_deadline(Duration time) {
   check_thread("set_deadline");
   if (ended_) return;
   if (time <= Duration::zero()) {
-    if (Deadlines* const times = deadlines()) times->fixed_ns = base::end_of_time_ns;
+    if (Deadlines* const times = deadlines()) times->fixed_ns = detail::base::end_of_time_ns;
     return drop_unneeded();
   }
   Deadlines& times = make_deadlines();
-  times.fixed_ns = base::saturating_add(loop::core_of(*loop_).clock_ns(), time.count());
+  times.fixed_ns =
+      detail::base::saturating_add(detail::loop::core_of(*loop_).clock_ns(), time.count());
   arm_deadlines();
 }
 

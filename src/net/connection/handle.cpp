@@ -6,8 +6,8 @@
 #include <new>
 #include <utility>
 
-#include <tambour/connection_handle.h>
-#include <tambour/event_loop.h>
+#include <tambour/loop/event_loop.h>
+#include <tambour/net/connection_handle.h>
 
 #include "base/current_error.h"
 #include "loop/core.h"
@@ -23,12 +23,13 @@ ConnectionHandle::Mailbox::Mailbox(Connection& connection) noexcept
 
 Connection* ConnectionHandle::Mailbox::connection_here() const noexcept {
   const std::lock_guard lock(mutex_);
-  return loop_ != nullptr && loop::core_of(*loop_).in_group_thread() ? connection_ : nullptr;
+  return loop_ != nullptr && detail::loop::core_of(*loop_).in_group_thread() ? connection_
+                                                                             : nullptr;
 }
 
 Connection* ConnectionHandle::Mailbox::connection_for_direct_call() const noexcept {
   const std::lock_guard lock(mutex_);
-  const bool is_here = loop_ != nullptr && loop::core_of(*loop_).in_group_thread();
+  const bool is_here = loop_ != nullptr && detail::loop::core_of(*loop_).in_group_thread();
   return is_here && operations_.empty() ? connection_ : nullptr;
 }
 
@@ -69,7 +70,7 @@ bool ConnectionHandle::Mailbox::queue(Action action, Callback<void(Connection&)>
 void ConnectionHandle::Mailbox::post_drain() {
   // Without a loop, arrive() posts.
   if (drain_posted_ || loop_ == nullptr) return;
-  loop::core_of(*loop_).post([self = shared_from_this(), at = loop_] { self->drain(*at); });
+  detail::loop::core_of(*loop_).post([self = shared_from_this(), at = loop_] { self->drain(*at); });
   drain_posted_ = true;
 }
 
@@ -125,7 +126,7 @@ void ConnectionHandle::Mailbox::finish_drain(EventLoop& at) noexcept {
     try {
       return post_drain();
     } catch (...) {
-      error = base::errno_of_current_exception();
+      error = detail::base::errno_of_current_exception();
       connection = connection_;  // Ended below, without the mutex.
     }
   }

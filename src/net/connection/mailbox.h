@@ -9,8 +9,8 @@
 #include <mutex>
 #include <span>
 
-#include <tambour/connection.h>
-#include <tambour/connection_handle.h>
+#include <tambour/net/connection.h>
+#include <tambour/net/connection_handle.h>
 
 namespace tambour {
 

@@ -3,7 +3,7 @@
 #include <new>
 #include <utility>
 
-#include <tambour/callback.h>
+#include <tambour/base/callback.h>
 
 #include "base/check.h"
 #include "base/current_error.h"
@@ -14,18 +14,18 @@ namespace tambour {
 void Connection::move_to(EventLoop& to) {
   check_thread("move_to");
   if (ended_) return;
-  base::check(!handshaking_,
-              "Connection::move_to() was called during a handshake of TLS; call it in the "
-              "callback of tls_accept() or tls_connect()");
+  detail::base::check(!handshaking_,
+                      "Connection::move_to() was called during a handshake of TLS; call it in the "
+                      "callback of tls_accept() or tls_connect()");
   if (&to != loop_) extras().arrival = std::make_unique<Arrival>(to);
   moving_ = &to != loop_;
   // First, because cancelling the watch removes the connection from the queue of this iteration.
   watch();
-  loop::core_of(*loop_).queue(*this);
+  detail::loop::core_of(*loop_).queue(*this);
 }
 
 void Connection::depart() noexcept {
-  loop::Core& core = loop::core_of(*loop_);
+  detail::loop::Core& core = detail::loop::core_of(*loop_);
   EventLoop& from = *loop_;
   moving_ = false;
   Arrival& arrival = *extras_->arrival;
@@ -38,32 +38,32 @@ void Connection::depart() noexcept {
   leave_observers();
   if (Deadlines* const times = deadlines()) times->timer.reset();
   EventLoop& to = arrival.to();
-  net::ConnectionOwner* const owner = owner_;
-  arrival.pack(*this, owner != nullptr ? owner->on(to) : nullptr);
-  core.backend().deregister(fd);
+  detail::net::ConnectionOwner* const owner = owner_;
+  arrival.pack(*this, owner != nullptr ? owner->for_loop(to) : nullptr);
+  core.backend().deregister(Operation::fd);
   leave_list();
   core.drop_reference();
   if (ConnectionHandle::Mailbox* const operations = mailbox()) operations->depart();
   // Set before the task is posted, because the other thread may read it at once.
   loop_ = &to;
   try {
-    loop::core_of(to).post(std::move(task));
+    detail::loop::core_of(to).post(std::move(task));
   } catch (...) {
-    const int error = base::errno_of_current_exception();
+    const int error = detail::base::errno_of_current_exception();
     arrival.unpack();
     loop_ = &from;
-    owner_ = owner != nullptr ? owner->on(from) : nullptr;
+    owner_ = owner != nullptr ? owner->for_loop(from) : nullptr;
     enter_list();
     core.add_reference();
     end(error);
   }
 }
 
-void Connection::arrive(net::ConnectionOwner* owner) {
+void Connection::arrive(detail::net::ConnectionOwner* owner) {
   owner_ = owner;
-  loop::Core& core = loop::core_of(*loop_);
+  detail::loop::Core& core = detail::loop::core_of(*loop_);
   // This loop may still have state for an earlier file with the same descriptor.
-  core.backend().invalidate(fd);
+  core.backend().invalidate(Operation::fd);
   core.add_reference();
   enter_list();
   result = 0;
@@ -71,7 +71,7 @@ void Connection::arrive(net::ConnectionOwner* owner) {
     if (deadlines() != nullptr) make_deadlines();
     if (ConnectionHandle::Mailbox* const operations = mailbox()) operations->arrive(*this);
   } catch (...) {
-    return end(base::errno_of_current_exception());
+    return end(detail::base::errno_of_current_exception());
   }
   arm_deadlines();
   watch();

@@ -6,7 +6,7 @@
 
 #include "net/connection/parts.h"
 
-namespace tambour::net {
+namespace tambour::detail::net {
 
 void ConnectionOwner::start(SocketStream&& stream,
                             std::shared_ptr<const ConnectionCallbacks> callbacks) {
@@ -71,4 +71,4 @@ void ConnectionObserver::observe(Connection& connection) {
   connection.extras().observers.push_back(*this);
 }
 
-}  // namespace tambour::net
+}  // namespace tambour::detail::net

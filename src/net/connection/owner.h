@@ -4,10 +4,10 @@
 #include <cstddef>
 #include <memory>
 
-#include <tambour/connection.h>
 #include <tambour/detail/operation.h>
+#include <tambour/net/connection.h>
 
-namespace tambour::net {
+namespace tambour::detail::net {
 
 /// A list of connections. Thread: the owner and its connections belong to the thread of its loop.
 class ConnectionOwner {
@@ -57,7 +57,7 @@ class ConnectionOwner {
   virtual void move_failed() noexcept {}
   /// Returns the owner of a connection that moves to `loop`, and counts the connection from now on.
   /// Null: the loop owns the connection.
-  virtual ConnectionOwner* on(EventLoop& /*loop*/) noexcept { return nullptr; }
+  virtual ConnectionOwner* for_loop(EventLoop& /*loop*/) noexcept { return nullptr; }
 
   void add(Connection& connection) noexcept;
   void remove(Connection& connection) noexcept;
@@ -96,4 +96,4 @@ class ConnectionObserver : public detail::ListHook<ConnectionObserver> {
   const void* key_;
 };
 
-}  // namespace tambour::net
+}  // namespace tambour::detail::net

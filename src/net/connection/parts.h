@@ -5,10 +5,10 @@
 #include <memory>
 #include <optional>
 
-#include <tambour/connection.h>
 #include <tambour/detail/transport_filter.h>
-#include <tambour/proxy_header.h>
-#include <tambour/timer.h>
+#include <tambour/loop/timer.h>
+#include <tambour/net/connection.h>
+#include <tambour/net/proxy_header.h>
 
 #include "base/clock.h"
 #include "loop/core.h"
@@ -26,10 +26,10 @@ namespace tambour {
 struct Connection::Deadlines {
   std::int64_t idle_ns = 0;  ///< The idle timeout, a duration; 0: none.
   std::int64_t received_ns;  ///< When bytes were last received, or reading was last resumed.
-  net::SendProgress sending;
-  net::LingerTime linger{};   ///< After close_after_write().
-  net::RateBudget message{};  ///< Of an incomplete message; stopped if there is none.
-  std::int64_t fixed_ns = base::end_of_time_ns;  ///< The deadline of set_deadline().
+  detail::net::SendProgress sending;
+  detail::net::LingerTime linger{};   ///< After close_after_write().
+  detail::net::RateBudget message{};  ///< Of an incomplete message; stopped if there is none.
+  std::int64_t fixed_ns = detail::base::end_of_time_ns;  ///< The deadline of set_deadline().
   /// Empty while the connection moves to another loop.
   std::optional<Timer> timer{};
 
@@ -51,7 +51,7 @@ class Connection::Arrival {
 
   [[nodiscard]] EventLoop& to() const noexcept { return to_; }
 
-  void pack(Connection& connection, net::ConnectionOwner* owner) noexcept {
+  void pack(Connection& connection, detail::net::ConnectionOwner* owner) noexcept {
     connection_ = &connection;
     owner_ = owner;
   }
@@ -65,7 +65,7 @@ class Connection::Arrival {
  private:
   EventLoop& to_;
   Connection* connection_ = nullptr;
-  net::ConnectionOwner* owner_ = nullptr;
+  detail::net::ConnectionOwner* owner_ = nullptr;
 };
 
 /// A handshake on a connection that is open already. `filter` of the extras performs it.
@@ -81,11 +81,11 @@ struct Connection::Extras {
   /// Set while the connection is about to move to another loop.
   std::unique_ptr<Arrival> arrival{};
   std::unique_ptr<const ProxyHeader> proxy_header{};
-  std::unique_ptr<io::TransportFilter> filter{};         ///< Of TLS.
-  std::unique_ptr<Handshake> handshake{};                ///< Null if none is in progress.
-  std::shared_ptr<ConnectionHandle::Mailbox> mailbox{};  ///< Null if handle() was never called.
+  std::unique_ptr<detail::io::TransportFilter> filter{};  ///< Of TLS.
+  std::unique_ptr<Handshake> handshake{};                 ///< Null if none is in progress.
+  std::shared_ptr<ConnectionHandle::Mailbox> mailbox{};   ///< Null if handle() was never called.
 
-  detail::IntrusiveList<net::ConnectionObserver> observers{};
+  detail::IntrusiveList<detail::net::ConnectionObserver> observers{};
 
   [[nodiscard]] bool is_default() const noexcept {
     return output.empty() && deadlines == nullptr && arrival == nullptr &&
@@ -101,7 +101,7 @@ inline ConnectionHandle::Mailbox* Connection::mailbox() const noexcept {
   return extras_ != nullptr ? extras_->mailbox.get() : nullptr;
 }
 
-inline io::TransportFilter* Connection::filter() const noexcept {
+inline detail::io::TransportFilter* Connection::filter() const noexcept {
   return extras_ != nullptr ? extras_->filter.get() : nullptr;
 }
 
@@ -114,7 +114,7 @@ inline std::size_t Connection::unsent_bytes() const noexcept {
 
 /// Returns whether a filter has something to return although the socket is not readable.
 inline bool Connection::may_read_now() const noexcept {
-  const io::TransportFilter* const used = filter();
+  const detail::io::TransportFilter* const used = filter();
   return used != nullptr && used->may_read_now();
 }
 
@@ -129,7 +129,7 @@ void Connection::call_guarded(Function function) {
 }
 
 inline void Connection::check_thread(const char* function) const noexcept {
-  if (!loop::core_of(*loop_).in_group_thread()) [[unlikely]]
+  if (!detail::loop::core_of(*loop_).in_group_thread()) [[unlikely]]
     fail_thread_check(function);
 }
 

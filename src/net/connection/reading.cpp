@@ -12,12 +12,13 @@ void Connection::read_some() {
   const std::int32_t answer = transport().read(input_, read_size_);
   if (answer == -EAGAIN) return read_again_if_possible();
   // The write end of a pipe reports an event to read when its reader has closed it.
-  if (answer == -EBADF && io::is_file(kind_)) return end(EPIPE);
+  if (answer == -EBADF && detail::io::is_file(kind_)) return end(EPIPE);
   // After close_after_write() input is discarded, so none can be missing.
   if (answer < 0 && write_shut_down_ && transport().is_truncation(answer)) return receive_end();
   if (answer < 0) return end(-answer);
   if (answer == 0) return receive_end();
-  if (Deadlines* const times = deadlines()) times->received_ns = loop::core_of(*loop_).now_ns();
+  if (Deadlines* const times = deadlines())
+    times->received_ns = detail::loop::core_of(*loop_).now_ns();
   if (!callbacks_->on_message || paused_) {
     input_.clear();
   } else {
@@ -33,7 +34,7 @@ void Connection::read_again_if_possible() noexcept {
     return;
   // Reading may have made the filter answer, for example to new keys.
   if (!ended_ && !moving_ && filter()->unsent() > 0) watch();
-  if (!ended_ && !moving_ && reads() && may_read_now()) loop::core_of(*loop_).queue(*this);
+  if (!ended_ && !moving_ && reads() && may_read_now()) detail::loop::core_of(*loop_).queue(*this);
 }
 
 /// Invokes on_message with the buffer, to which `received` bytes were just added.
@@ -90,7 +91,7 @@ void Connection::continue_reading() noexcept {
   throttled_ = false;
   if (ended_) return;
   if (Deadlines* const times = deadlines()) {
-    const std::int64_t now_ns = loop::core_of(*loop_).clock_ns();
+    const std::int64_t now_ns = detail::loop::core_of(*loop_).clock_ns();
     times->received_ns = now_ns;
     if (times->message.is_started()) times->message.start(now_ns);
     arm_deadlines();
@@ -98,7 +99,7 @@ void Connection::continue_reading() noexcept {
   // Bytes that on_message left before the pause. In on_message the callback has just seen them.
   if (reads() && !input_.empty() && callbacks_->on_message && !offering_) {
     offers_input_ = true;
-    loop::core_of(*loop_).queue(*this);
+    detail::loop::core_of(*loop_).queue(*this);
   }
   watch();
   read_again_if_possible();

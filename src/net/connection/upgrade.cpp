@@ -11,14 +11,16 @@
 
 namespace tambour {
 
-void net::ConnectionUpgrade::begin(Connection& connection,
-                                   std::unique_ptr<io::TransportFilter> filter, Duration limit,
-                                   Callback<void(Connection&, Error)> done) {
+void detail::net::ConnectionUpgrade::begin(Connection& connection,
+                                           std::unique_ptr<detail::io::TransportFilter> filter,
+                                           Duration limit,
+                                           Callback<void(Connection&, Error)> done) {
   connection.check_thread("tls");
   if (connection.ended_) return;
-  base::check(connection.kind_ == io::TransportKind::socket && !connection.moving_,
-              "tls_accept() or tls_connect() was called for a connection that uses TLS already, is "
-              "moving to another loop, or is not a socket");
+  detail::base::check(
+      connection.kind_ == detail::io::TransportKind::socket && !connection.moving_,
+      "tls_accept() or tls_connect() was called for a connection that uses TLS already, is "
+      "moving to another loop, or is not a socket");
   EventLoop& loop = connection.loop();
   Connection::Extras& extras = connection.extras();
   extras.handshake = std::make_unique<Connection::Handshake>(
@@ -28,10 +30,10 @@ void net::ConnectionUpgrade::begin(Connection& connection,
   if (!extras.output.empty()) extras.handshake->error = EBUSY;
   if (!connection.input_.empty()) extras.handshake->error = -filter->unread_input();
   extras.filter = std::move(filter);
-  connection.kind_ = io::TransportKind::tls;
+  connection.kind_ = detail::io::TransportKind::tls;
   connection.handshaking_ = true;
   connection.watch();
-  loop::core_of(loop).queue(connection);
+  detail::loop::core_of(loop).queue(connection);
 }
 
 void Connection::continue_handshake() {
@@ -52,7 +54,7 @@ void Connection::end_handshake(int error) {
     watch();
     read_again_if_possible();
   }
-  if (handshake->done) handshake->done(*this, error != 0 ? net::error_of(error) : Error());
+  if (handshake->done) handshake->done(*this, error != 0 ? detail::net::error_of(error) : Error());
   finish_output();
 }
 

@@ -3,12 +3,12 @@
 
 #include <memory>
 
-#include <tambour/callback.h>
-#include <tambour/clock.h>
-#include <tambour/connection.h>
+#include <tambour/base/callback.h>
+#include <tambour/base/clock.h>
 #include <tambour/detail/transport_filter.h>
+#include <tambour/net/connection.h>
 
-namespace tambour::net {
+namespace tambour::detail::net {
 
 struct ConnectionUpgrade {
   /// From now on the connection sends nothing but the handshake of `filter`, until it is complete
@@ -18,4 +18,4 @@ struct ConnectionUpgrade {
                     Duration limit, Callback<void(Connection&, Error)> done);
 };
 
-}  // namespace tambour::net
+}  // namespace tambour::detail::net

@@ -3,9 +3,9 @@
 
 #include <cstddef>
 
-#include <tambour/result.h>
+#include <tambour/base/result.h>
 
-namespace tambour::net {
+namespace tambour::detail::net {
 namespace {
 
 constexpr std::size_t read_bytes = std::size_t{64} * 1024;
@@ -35,7 +35,7 @@ Task<> LingeringClose::run(Duration linger, Duration shutdown_limit) {
 }
 
 void LingeringClose::end_by(TimePoint deadline) noexcept {
-  if (!timer_.started() || deadline < timer_.deadline()) timer_.start_at(deadline);
+  if (!timer_.is_started() || deadline < timer_.deadline()) timer_.start_at(deadline);
 }
 
-}  // namespace tambour::net
+}  // namespace tambour::detail::net

@@ -8,16 +8,16 @@
 #include <algorithm>
 #include <cstdint>
 
-#include <tambour/buffer.h>
-#include <tambour/clock.h>
-#include <tambour/stream.h>
-#include <tambour/task.h>
-#include <tambour/timer.h>
+#include <tambour/base/clock.h>
+#include <tambour/bytes/buffer.h>
+#include <tambour/loop/timer.h>
+#include <tambour/net/stream.h>
+#include <tambour/task/task.h>
 
 #include "base/clock.h"
 #include "net/pace/send_progress.h"
 
-namespace tambour::net {
+namespace tambour::detail::net {
 
 /// The longest time of lingering. While the server shuts down, a peer that keeps its connection
 /// open does not hold it up.
@@ -70,4 +70,4 @@ class LingeringClose {
   bool has_expired_ = false;
 };
 
-}  // namespace tambour::net
+}  // namespace tambour::detail::net

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 
-namespace tambour::net {
+namespace tambour::detail::net {
 
 /// The time that a peer has for a message or a body: a limit, which each received byte extends by
 /// 1/rate_min seconds. What is left never exceeds the limit, or a fast peer could save up hours.
@@ -54,4 +54,4 @@ class RateBudget {
   bool is_started_ = false;
 };
 
-}  // namespace tambour::net
+}  // namespace tambour::detail::net

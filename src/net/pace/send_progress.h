@@ -7,7 +7,7 @@
 
 #include "backend/system.h"
 
-namespace tambour::net {
+namespace tambour::detail::net {
 
 /// Sending makes progress when the kernel accepts bytes or the peer acknowledges some.
 ///
@@ -63,4 +63,4 @@ class SendProgress {
   std::int64_t sampled_ns_ = 0;
 };
 
-}  // namespace tambour::net
+}  // namespace tambour::detail::net

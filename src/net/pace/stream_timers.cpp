@@ -5,7 +5,7 @@
 
 #include "base/failure.h"
 
-namespace tambour::net {
+namespace tambour::detail::net {
 
 ReadTimer::ReadTimer(Stream& stream)
     : stream_(stream), timer_(stream.loop(), [this] {
@@ -25,7 +25,7 @@ void ReadTimer::start_at(TimePoint deadline) noexcept {
 }
 
 void ReadTimer::end_by(TimePoint deadline) noexcept {
-  if (!timer_.started() || deadline < timer_.deadline()) timer_.start_at(deadline);
+  if (!timer_.is_started() || deadline < timer_.deadline()) timer_.start_at(deadline);
 }
 
 Result<std::size_t> ReadTimer::finish(Result<std::size_t> received) noexcept {
@@ -60,4 +60,4 @@ Result<> WriteTimer::finish(Result<> written) noexcept {
   return written;
 }
 
-}  // namespace tambour::net
+}  // namespace tambour::detail::net

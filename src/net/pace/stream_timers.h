@@ -9,13 +9,13 @@
 #include <cstdint>
 #include <utility>
 
-#include <tambour/callback.h>
-#include <tambour/clock.h>
-#include <tambour/result.h>
-#include <tambour/stream.h>
-#include <tambour/timer.h>
+#include <tambour/base/callback.h>
+#include <tambour/base/clock.h>
+#include <tambour/base/result.h>
+#include <tambour/loop/timer.h>
+#include <tambour/net/stream.h>
 
-namespace tambour::net {
+namespace tambour::detail::net {
 
 /// The time limit of reads. A read is between start() and finish(). The stream must outlive it.
 class ReadTimer {
@@ -66,4 +66,4 @@ class WriteTimer {
   bool has_expired_ = false;
 };
 
-}  // namespace tambour::net
+}  // namespace tambour::detail::net

@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstring>
 
-namespace tambour::sim {
+namespace tambour::sim::detail {
 namespace {
 
 constexpr std::array<std::uint8_t, 12> mapped_prefix{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
@@ -149,4 +149,4 @@ unsigned host_number(const Address& address) noexcept {
   return address.ip == host_address(address.family, number).ip ? number : 0;
 }
 
-}  // namespace tambour::sim
+}  // namespace tambour::sim::detail

@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <string>
 
-namespace tambour::sim {
+#include <tambour/detail/namespaces.h>
+
+namespace tambour::sim::detail {
 
 struct Address {
   int family = AF_UNSPEC;
@@ -39,4 +41,4 @@ Address loopback_address(int family) noexcept;
 /// Returns the number of the host that has this address, or 0.
 unsigned host_number(const Address& address) noexcept;
 
-}  // namespace tambour::sim
+}  // namespace tambour::sim::detail

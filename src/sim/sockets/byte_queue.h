@@ -10,7 +10,9 @@
 #include <string>
 #include <string_view>
 
-namespace tambour::sim {
+#include <tambour/detail/namespaces.h>
+
+namespace tambour::sim::detail {
 
 using Buffers = std::span<const iovec>;
 
@@ -73,4 +75,4 @@ class ByteQueue {
   std::size_t begin_ = 0;
 };
 
-}  // namespace tambour::sim
+}  // namespace tambour::sim::detail

@@ -9,7 +9,7 @@
 #include "sim/machine.h"
 #include "sim/sockets/stream_socket.h"
 
-namespace tambour::sim {
+namespace tambour::sim::detail {
 
 Channel::Channel(Machine& from, Machine& to)
     : world_(from.world),
@@ -118,4 +118,4 @@ void Channel::acknowledge(std::size_t count) {
   if (writer != nullptr) writer->on_room(count);
 }
 
-}  // namespace tambour::sim
+}  // namespace tambour::sim::detail

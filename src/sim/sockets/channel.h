@@ -12,10 +12,12 @@
 #include <memory>
 #include <string>
 
+#include <tambour/detail/namespaces.h>
+
 #include "sim/sockets/byte_queue.h"
 #include "sim/world.h"
 
-namespace tambour::sim {
+namespace tambour::sim::detail {
 
 class StreamSocket;
 
@@ -91,4 +93,4 @@ class Channel : public std::enable_shared_from_this<Channel> {
   bool acknowledging_ = false;  ///< An acknowledgement is in flight.
 };
 
-}  // namespace tambour::sim
+}  // namespace tambour::sim::detail

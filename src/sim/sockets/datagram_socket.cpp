@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 
-namespace tambour::sim {
+namespace tambour::sim::detail {
 
 void DatagramSocket::pair(DatagramSocket& one, DatagramSocket& other) noexcept {
   one.unix_peer_ = other.weak_from_this();
@@ -99,7 +99,7 @@ ssize_t DatagramSocket::send_udp(const Address& to, std::string bytes) {
     return size;
   }
   World& world = machine_.world;
-  const SimulationOptions& options = world.options;
+  const sim::Options& options = world.options;
   if (world.is_cut(machine_, *target) || world.random.chance(options.datagram_loss)) {
     world.trace_line(machine_.name) << "datagram to " << target->name << " lost";
     return size;
@@ -184,10 +184,10 @@ int DatagramSocket::connect(const Address& address) {
   return 0;
 }
 
-int DatagramSocket::shutdown(int how) {
-  if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR) return -EINVAL;
-  const bool reading = how != SHUT_WR;
-  const bool writing = how != SHUT_RD;
+int DatagramSocket::shutdown(int mode) {
+  if (mode != SHUT_RD && mode != SHUT_WR && mode != SHUT_RDWR) return -EINVAL;
+  const bool reading = mode != SHUT_WR;
+  const bool writing = mode != SHUT_RD;
   // Linux fails with ENOTCONN on an unconnected socket, but shuts it down all the same.
   shut_read_ |= reading;
   shut_write_ |= writing;
@@ -216,4 +216,4 @@ void DatagramSocket::set_buffer_bytes(bool sending, std::size_t bytes) noexcept 
   if (!sending) receive_buffer_bytes_ = std::max<std::size_t>(bytes, 1);
 }
 
-}  // namespace tambour::sim
+}  // namespace tambour::sim::detail

@@ -11,10 +11,12 @@
 #include <memory>
 #include <string>
 
+#include <tambour/detail/namespaces.h>
+
 #include "sim/file.h"
 #include "sim/machine.h"
 
-namespace tambour::sim {
+namespace tambour::sim::detail {
 
 class DatagramSocket final : public Socket, public std::enable_shared_from_this<DatagramSocket> {
  public:
@@ -30,7 +32,7 @@ class DatagramSocket final : public Socket, public std::enable_shared_from_this<
 
   int bind(const Address& address) override;
   int connect(const Address& address) override;
-  int shutdown(int how) override;
+  int shutdown(int mode) override;
   const Address* peer() const noexcept override { return connected_ ? &peer_ : nullptr; }
   [[nodiscard]] std::size_t buffer_bytes(bool sending) const noexcept override;
   void set_buffer_bytes(bool sending, std::size_t bytes) noexcept override;
@@ -64,4 +66,4 @@ class DatagramSocket final : public Socket, public std::enable_shared_from_this<
   std::size_t receive_buffer_bytes_ = 0;  ///< The value of SO_RCVBUF; 0: the simulation's default.
 };
 
-}  // namespace tambour::sim
+}  // namespace tambour::sim::detail

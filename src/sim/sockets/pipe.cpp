@@ -7,7 +7,7 @@
 #include <limits>
 #include <string>
 
-namespace tambour::sim {
+namespace tambour::sim::detail {
 namespace {
 
 /// PIPE_BUF: writes up to this size are atomic.
@@ -106,4 +106,4 @@ ssize_t EventCounter::send(Message& message) {
   return sizeof added;
 }
 
-}  // namespace tambour::sim
+}  // namespace tambour::sim::detail

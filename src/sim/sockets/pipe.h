@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <memory>
 
+#include <tambour/detail/namespaces.h>
+
 #include "sim/file.h"
 #include "sim/world.h"
 
-namespace tambour::sim {
+namespace tambour::sim::detail {
 
 /// One end of a pipe, pipe(7). Both ends share ownership of the buffer.
 class PipeEnd final : public File {
@@ -55,4 +57,4 @@ class EventCounter final : public File {
   bool semaphore_;
 };
 
-}  // namespace tambour::sim
+}  // namespace tambour::sim::detail

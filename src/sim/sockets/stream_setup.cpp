@@ -6,7 +6,7 @@
 
 #include "sim/sockets/stream_socket.h"
 
-namespace tambour::sim {
+namespace tambour::sim::detail {
 
 int StreamSocket::bind(const Address& address) {
   // A Unix socket can be bound after it is connected, but only once.
@@ -201,4 +201,4 @@ void StreamSocket::set_buffer_bytes(bool sending, std::size_t bytes) noexcept {
   if (has_channels()) out_->set_capacity(send_buffer_bytes_);
 }
 
-}  // namespace tambour::sim
+}  // namespace tambour::sim::detail

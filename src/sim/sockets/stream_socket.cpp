@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <utility>
 
-namespace tambour::sim {
+namespace tambour::sim::detail {
 
 void StreamSocket::pair(StreamSocket& one, StreamSocket& other) {
   const auto [there, back] = Channel::open(one.machine_, other.machine_);
@@ -173,10 +173,10 @@ void StreamSocket::reset() {
   in->send(SegmentKind::reset);
 }
 
-int StreamSocket::shutdown(int how) {
-  if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR) return -EINVAL;
-  const bool reading = how != SHUT_WR;
-  const bool writing = how != SHUT_RD;
+int StreamSocket::shutdown(int mode) {
+  if (mode != SHUT_RD && mode != SHUT_WR && mode != SHUT_RDWR) return -EINVAL;
+  const bool reading = mode != SHUT_WR;
+  const bool writing = mode != SHUT_RD;
   if (is_unix()) {
     shutdown_unix(reading, writing);
     return 0;
@@ -249,4 +249,4 @@ void StreamSocket::close_tcp() {
   }
 }
 
-}  // namespace tambour::sim
+}  // namespace tambour::sim::detail

@@ -10,11 +10,13 @@
 #include <deque>
 #include <memory>
 
+#include <tambour/detail/namespaces.h>
+
 #include "sim/file.h"
 #include "sim/machine.h"
 #include "sim/sockets/channel.h"
 
-namespace tambour::sim {
+namespace tambour::sim::detail {
 
 class StreamSocket final : public Socket, public std::enable_shared_from_this<StreamSocket> {
  public:
@@ -34,10 +36,10 @@ class StreamSocket final : public Socket, public std::enable_shared_from_this<St
   int listen(int backlog) override;
   int acceptable() const noexcept override;
   std::shared_ptr<Socket> accept() override;
-  int shutdown(int how) override;
+  int shutdown(int mode) override;
   const Address* peer() const noexcept override;
   bool listening() const noexcept override { return state_ == State::listening; }
-  void set_linger_reset(bool on) noexcept override { linger_reset_ = on; }
+  void set_linger_reset(bool enabled) noexcept override { linger_reset_ = enabled; }
   void reset() override;
   [[nodiscard]] std::size_t unacknowledged() const noexcept override {
     return has_channels() ? out_->charged() : 0;
@@ -94,4 +96,4 @@ class StreamSocket final : public Socket, public std::enable_shared_from_this<St
   std::deque<std::shared_ptr<StreamSocket>> accept_queue_;
 };
 
-}  // namespace tambour::sim
+}  // namespace tambour::sim::detail

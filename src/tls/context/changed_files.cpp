@@ -5,13 +5,13 @@
 #include <optional>
 #include <utility>
 
-#include <tambour/task.h>
-#include <tambour/task_scope.h>
-#include <tambour/worker_pool.h>
+#include <tambour/task/scope.h>
+#include <tambour/task/task.h>
+#include <tambour/threads/worker_pool.h>
 
 #include "tls/context/context.h"
 
-namespace tambour::tls {
+namespace tambour::tls::detail {
 namespace {
 
 /// Lets the next handshake try again, unless the files were read: the task of a loop that is
@@ -36,7 +36,7 @@ Task<> load_changed(std::shared_ptr<S> state) {
   Attempt<S> attempt(*state);
   std::optional<Loaded<>> loaded;
   try {
-    const auto load = [](const std::shared_ptr<S>& own) { return own->load_again(); };
+    const auto load = [](const std::shared_ptr<S>& local) { return local->load_again(); };
     auto answer = co_await WorkerPool::files().run(load, state);
     if (!answer) co_return;
     loaded = std::move(*answer);
@@ -64,14 +64,14 @@ auto current_of(const std::shared_ptr<S>& state, EventLoop& loop) noexcept {
 
 }  // namespace
 
-std::shared_ptr<ServerGeneration> ContextAccess::for_handshake(const TlsServerContext& context,
+std::shared_ptr<ServerGeneration> ContextAccess::for_handshake(const tls::ServerContext& context,
                                                                EventLoop& loop) noexcept {
   return current_of(context.state_, loop);
 }
 
-std::shared_ptr<ClientGeneration> ContextAccess::for_handshake(const TlsClientContext& context,
+std::shared_ptr<ClientGeneration> ContextAccess::for_handshake(const tls::ClientContext& context,
                                                                EventLoop& loop) noexcept {
   return current_of(context.state_, loop);
 }
 
-}  // namespace tambour::tls
+}  // namespace tambour::tls::detail

@@ -17,8 +17,9 @@
 #include "tls/outcome.h"
 #include "tls/resumption/ticket_note.h"
 
-namespace tambour {
-namespace tls {
+namespace tambour::tls {
+
+namespace detail {
 namespace {
 
 using ResponsePointer = std::unique_ptr<OCSP_RESPONSE, Release<OCSP_RESPONSE_free>>;
@@ -95,39 +96,42 @@ int verify_server(int valid, X509_STORE_CTX* state) noexcept {
 
 }  // namespace
 
-Loaded<std::shared_ptr<ClientGeneration>> ClientGeneration::load(TlsClientOptions options,
+Loaded<std::shared_ptr<ClientGeneration>> ClientGeneration::load(tls::ClientOptions options,
                                                                  const ClientGeneration* former) {
-  std::shared_ptr<ClientGeneration> made(new ClientGeneration(options.sessions_max, former));
-  made->options_ = std::move(options);
-  const TlsClientOptions& how = made->options_;
-  if (how.identities.size() > 1)
-    return failure(TlsError::bad_configuration, "a TLS client has at most one certificate");
-  if (!how.pinned_keys.empty() && how.revocation == TlsRevocation::required)
-    return failure(TlsError::bad_configuration,
+  std::shared_ptr<ClientGeneration> client_generation(
+      new ClientGeneration(options.sessions_max, former));
+  client_generation->options_ = std::move(options);
+  const tls::ClientOptions& mode = client_generation->options_;
+  if (mode.identities.size() > 1)
+    return failure(tls::ErrorCode::bad_configuration, "a TLS client has at most one certificate");
+  if (!mode.pinned_keys.empty() && mode.revocation == tls::Revocation::required)
+    return failure(tls::ErrorCode::bad_configuration,
                    "pinned_keys cannot be combined with TlsRevocation::required: without a chain, "
                    "no OCSP response can be verified");
-  if (auto done = made->load_common(how, how.identities); !done)
+  if (auto done = client_generation->load_common(mode, mode.identities); !done)
     return std::unexpected(std::move(done.error()));
-  auto store = load_authorities(how.authorities);
+  auto store = load_authorities(mode.authorities);
   if (!store) return std::unexpected(std::move(store.error()));
-  made->set_authorities(std::move(*store));
-  if (auto done = made->load_pinned_keys(); !done) return std::unexpected(std::move(done.error()));
-  if (auto done = made->try_context(); !done) return std::unexpected(std::move(done.error()));
-  return made;
+  client_generation->set_authorities(std::move(*store));
+  if (auto done = client_generation->load_pinned_keys(); !done)
+    return std::unexpected(std::move(done.error()));
+  if (auto done = client_generation->try_context(); !done)
+    return std::unexpected(std::move(done.error()));
+  return client_generation;
 }
 
 Loaded<> ClientGeneration::load_pinned_keys() {
-  for (const std::string& each : options_.pinned_keys) {
+  for (const std::string& pinned_key : options_.pinned_keys) {
     // 43 digits and one "=" are 32 bytes; the decoder counts the padding as a byte.
     constexpr std::size_t digits = 44;
     std::array<unsigned char, digits / 4 * 3> decoded{};
-    const auto* const text = reinterpret_cast<const unsigned char*>(each.data());
+    const auto* const text = reinterpret_cast<const unsigned char*>(pinned_key.data());
     const bool is_digest =
-        each.size() == digits && each.ends_with('=') && !each.ends_with("==") &&
+        pinned_key.size() == digits && pinned_key.ends_with('=') && !pinned_key.ends_with("==") &&
         EVP_DecodeBlock(decoded.data(), text, static_cast<int>(digits)) == int(decoded.size());
     if (!is_digest)
-      return failure(TlsError::bad_configuration,
-                     "pinned key \"" + each + "\" is not a SHA-256 digest in base64");
+      return failure(tls::ErrorCode::bad_configuration,
+                     "pinned key \"" + pinned_key + "\" is not a SHA-256 digest in base64");
     KeyDigest& digest = pinned_keys_.emplace_back();
     std::copy_n(decoded.begin(), digest.size(), digest.begin());
   }
@@ -157,7 +161,8 @@ int ClientGeneration::check_pinned_key(X509_STORE_CTX* state, void* self) noexce
   } catch (const std::exception&) {
     text.clear();
   }
-  Filter::of(ssl).note_failure(outcome_of(TlsError::certificate_unknown_issuer), std::move(text));
+  Filter::of(ssl).note_failure(outcome_of(tls::ErrorCode::certificate_unknown_issuer),
+                               std::move(text));
   return 0;
 }
 
@@ -167,7 +172,7 @@ bool ClientGeneration::configure(SSL_CTX* context) noexcept {
   } else {
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER, &verify_server);
     if (!pinned_keys_.empty()) SSL_CTX_set_cert_verify_callback(context, &check_pinned_key, this);
-    if (options_.revocation != TlsRevocation::off) {
+    if (options_.revocation != tls::Revocation::off) {
       SSL_CTX_set_tlsext_status_type(context, TLSEXT_STATUSTYPE_ocsp);
       SSL_CTX_set_tlsext_status_cb(context, &check_status);
     }
@@ -212,9 +217,10 @@ int ClientGeneration::check_status(SSL* ssl, void* /*unused*/) noexcept {
   const Status status = stapled_status(ssl, self.authorities());
   ERR_clear_error();
   if (status == Status::good) return 1;
-  if (status == Status::missing && self.options_.revocation != TlsRevocation::required) return 1;
-  const TlsError error = status == Status::revoked ? TlsError::certificate_revoked
-                                                   : TlsError::certificate_status_missing;
+  if (status == Status::missing && self.options_.revocation != tls::Revocation::required) return 1;
+  const tls::ErrorCode error = status == Status::revoked
+                                   ? tls::ErrorCode::certificate_revoked
+                                   : tls::ErrorCode::certificate_status_missing;
   std::string text;
   try {
     const X509* const certificate = SSL_get0_peer_certificate(ssl);
@@ -228,35 +234,35 @@ int ClientGeneration::check_status(SSL* ssl, void* /*unused*/) noexcept {
   return 0;
 }
 
-}  // namespace tls
+}  // namespace detail
 
-std::expected<TlsClientContext, TlsFailure> TlsClientContext::create(TlsClientOptions options) {
-  auto state = std::make_shared<tls::ClientState>();
+std::expected<ClientContext, Failure> ClientContext::create(ClientOptions options) {
+  auto state = std::make_shared<detail::ClientState>();
   if (auto loaded = state->load(std::move(options)); !loaded)
     return std::unexpected(std::move(loaded.error()));
-  return TlsClientContext(std::move(state));
+  return ClientContext(std::move(state));
 }
 
-std::expected<void, TlsFailure> TlsClientContext::reload() const {
+std::expected<void, Failure> ClientContext::reload() const {
   if (state_ == nullptr)
-    return tls::failure(TlsError::bad_configuration, "reload() of an empty context");
+    return detail::failure(ErrorCode::bad_configuration, "reload() of an empty context");
   return state_->load_again();
 }
 
-std::expected<void, TlsFailure> TlsClientContext::reload(TlsClientOptions options) const {
+std::expected<void, Failure> ClientContext::reload(ClientOptions options) const {
   if (state_ == nullptr)
-    return tls::failure(TlsError::bad_configuration, "reload() of an empty context");
+    return detail::failure(ErrorCode::bad_configuration, "reload() of an empty context");
   return state_->load(std::move(options));
 }
 
-TlsStats TlsClientContext::stats() const {
-  const auto current = tls::ContextAccess::generation(*this);
-  return current != nullptr ? current->counters().stats() : TlsStats();
+Stats ClientContext::stats() const {
+  const auto current = detail::ContextAccess::generation(*this);
+  return current != nullptr ? current->counters().stats() : Stats();
 }
 
-std::vector<std::string> TlsClientContext::alpn() const {
-  const auto current = tls::ContextAccess::generation(*this);
+std::vector<std::string> ClientContext::alpn() const {
+  const auto current = detail::ContextAccess::generation(*this);
   return current != nullptr ? current->options().alpn : std::vector<std::string>();
 }
 
-}  // namespace tambour
+}  // namespace tambour::tls

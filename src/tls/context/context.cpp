@@ -19,7 +19,7 @@
 #include "tls/filter.h"
 #include "tls/outcome.h"
 
-namespace tambour::tls {
+namespace tambour::tls::detail {
 namespace {
 
 constexpr const char* ciphers_tls12 = "ECDHE+AESGCM:ECDHE+CHACHA20";
@@ -28,11 +28,11 @@ constexpr const char* ciphers_tls13 =
     "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256";
 constexpr const char* groups = "X25519:P-256:P-384";
 
-int number_of(TlsVersion version) noexcept {
+int number_of(tls::Version version) noexcept {
   switch (version) {
-    case TlsVersion::tls12:
+    case tls::Version::tls12:
       return TLS1_2_VERSION;
-    case TlsVersion::tls13:
+    case tls::Version::tls13:
       return TLS1_3_VERSION;
   }
   return TLS1_3_VERSION;
@@ -47,27 +47,27 @@ std::size_t number_of_thread() noexcept {
 
 Loaded<std::string> encode_alpn(const std::vector<std::string>& protocols) {
   std::string encoded;
-  for (const std::string& each : protocols) {
-    if (each.empty() || each.size() > 255)
-      return failure(TlsError::bad_configuration,
-                     "ALPN protocol '" + each + "' must have 1 to 255 bytes");
-    encoded += static_cast<char>(each.size());
-    encoded += each;
+  for (const std::string& protocol : protocols) {
+    if (protocol.empty() || protocol.size() > 255)
+      return failure(tls::ErrorCode::bad_configuration,
+                     "ALPN protocol '" + protocol + "' must have 1 to 255 bytes");
+    encoded += static_cast<char>(protocol.size());
+    encoded += protocol;
   }
   return encoded;
 }
 
 /// The files that reload() reads.
-std::vector<std::string> paths_of(const TlsOptions& options,
-                                  const std::vector<TlsIdentity>& identities) {
+std::vector<std::string> paths_of(const tls::Options& options,
+                                  const std::vector<tls::Identity>& identities) {
   std::vector<std::string> paths;
   const auto add = [&](const std::string& path) {
     if (!path.empty()) paths.push_back(path);
   };
-  for (const TlsIdentity& each : identities) {
-    add(each.certificate.path);
-    add(each.key.path);
-    add(each.ocsp_response_path);
+  for (const tls::Identity& identity : identities) {
+    add(identity.certificate.path);
+    add(identity.key.path);
+    add(identity.ocsp_response_path);
   }
   add(options.authorities.path);
   return paths;
@@ -106,13 +106,14 @@ int note_verification(int valid, X509_STORE_CTX* state) noexcept {
         text += " on " + time_text(X509_get0_notAfter(certificate));
       if (error == X509_V_ERR_CERT_NOT_YET_VALID)
         text += " before " + time_text(X509_get0_notBefore(certificate));
-      if (verification_error(error) == TlsError::certificate_wrong_host) {
-        const TlsCertificate decoded = decode(certificate);
+      if (verification_error(error) == tls::ErrorCode::certificate_wrong_host) {
+        const tls::Certificate decoded = decode(certificate);
         const bool has_names = !decoded.dns_names.empty() || !decoded.addresses.empty();
         text += ": it is not valid for " + filter.host();
         text += has_names ? ", but for" : ": it has no subject alternative names";
-        for (const std::string& each : decoded.dns_names) text.append(" ").append(printable(each));
-        for (const std::string& each : decoded.addresses) text.append(" ").append(each);
+        for (const std::string& dns_name : decoded.dns_names)
+          text.append(" ").append(printable(dns_name));
+        for (const std::string& address : decoded.addresses) text.append(" ").append(address);
       }
     } else {
       text = X509_verify_cert_error_string(error);
@@ -134,13 +135,14 @@ SSL_CTX* Generation::context() noexcept {
 
 ContextPointer Generation::make_context() noexcept {
   ERR_clear_error();
-  ContextPointer made(SSL_CTX_new(method()));
-  if (made == nullptr || !configure_common(made.get()) || !configure(made.get())) return nullptr;
-  return made;
+  ContextPointer context(SSL_CTX_new(method()));
+  if (context == nullptr || !configure_common(context.get()) || !configure(context.get()))
+    return nullptr;
+  return context;
 }
 
 bool Generation::configure_common(SSL_CTX* context) noexcept {
-  const TlsOptions& options = common();
+  const tls::Options& options = common();
   if (SSL_CTX_set_app_data(context, this) != 1) return false;
   SSL_CTX_set_security_level(context, 2);
   SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
@@ -157,25 +159,25 @@ bool Generation::configure_common(SSL_CTX* context) noexcept {
       SSL_CTX_set1_groups_list(context, groups) != 1)
     return false;
   // The last one becomes the default, so the first identity is set last.
-  for (auto each = identities_.rbegin(); each != identities_.rend(); ++each) {
-    if (share_name(*each, identities_.front()) && !use_identity(context, *each)) return false;
+  for (auto entry = identities_.rbegin(); entry != identities_.rend(); ++entry) {
+    if (share_name(*entry, identities_.front()) && !use_identity(context, *entry)) return false;
   }
   if (key_log_.is_open()) SSL_CTX_set_keylog_callback(context, &log_key);
   if (authorities_ != nullptr) SSL_CTX_set1_cert_store(context, authorities_.get());
   return true;
 }
 
-Loaded<> Generation::load_common(const TlsOptions& options,
-                                 const std::vector<TlsIdentity>& identities) {
+Loaded<> Generation::load_common(const tls::Options& options,
+                                 const std::vector<tls::Identity>& identities) {
   if (options.version_min > options.version_max)
-    return failure(TlsError::bad_configuration, "version_min is greater than version_max");
+    return failure(tls::ErrorCode::bad_configuration, "version_min is greater than version_max");
   auto encoded = encode_alpn(options.alpn);
   if (!encoded) return std::unexpected(std::move(encoded.error()));
   alpn_ = std::move(*encoded);
   files_.start(paths_of(options, identities));
   identities_.reserve(identities.size());
-  for (const TlsIdentity& each : identities) {
-    auto loaded = load_identity(each);
+  for (const tls::Identity& identity : identities) {
+    auto loaded = load_identity(identity);
     if (!loaded) return std::unexpected(std::move(loaded.error()));
     identities_.push_back(std::move(*loaded));
   }
@@ -191,7 +193,7 @@ Loaded<> Generation::load_common(const TlsOptions& options,
 
 Loaded<> Generation::try_context() {
   if (context() != nullptr) return {};
-  return queue_failure(TlsError::bad_configuration, "the options of TLS");
+  return queue_failure(tls::ErrorCode::bad_configuration, "the options of TLS");
 }
 
 /// One write for each line, so that lines of several threads do not mix.
@@ -206,4 +208,4 @@ void Generation::log_key(const SSL* ssl, const char* line) noexcept {
   static_cast<void>(::write(self.key_log_.get(), text.data(), size + 1) < 0);
 }
 
-}  // namespace tambour::tls
+}  // namespace tambour::tls::detail

@@ -14,9 +14,10 @@
 #include <utility>
 #include <vector>
 
-#include <tambour/event_loop.h>
-#include <tambour/tls_context.h>
-#include <tambour/unique_fd.h>
+#include <tambour/base/unique_fd.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/loop/event_loop.h>
+#include <tambour/tls/context.h>
 
 #include "tls/context/counters.h"
 #include "tls/context/identity.h"
@@ -27,7 +28,7 @@
 #include "tls/resumption/strike_register.h"
 #include "tls/resumption/ticket_keys.h"
 
-namespace tambour::tls {
+namespace tambour::tls::detail {
 
 /// What the generations of servers and clients have in common.
 class Generation {
@@ -39,7 +40,7 @@ class Generation {
   /// runs out. Thread: callable from any thread.
   [[nodiscard]] SSL_CTX* context() noexcept;
 
-  [[nodiscard]] virtual const TlsOptions& common() const noexcept = 0;
+  [[nodiscard]] virtual const tls::Options& common() const noexcept = 0;
   [[nodiscard]] Counters& counters() const noexcept { return *counters_; }
   [[nodiscard]] SourceFiles& files() noexcept { return files_; }
 
@@ -53,8 +54,8 @@ class Generation {
       : counters_(former != nullptr ? former->counters_ : std::make_shared<Counters>()) {}
   ~Generation() = default;
 
-  [[nodiscard]] Loaded<> load_common(const TlsOptions& options,
-                                     const std::vector<TlsIdentity>& identities);
+  [[nodiscard]] Loaded<> load_common(const tls::Options& options,
+                                     const std::vector<tls::Identity>& identities);
   /// Creates the object of the calling thread, and so validates the options.
   [[nodiscard]] Loaded<> try_context();
   [[nodiscard]] const std::vector<Identity>& identities() const noexcept { return identities_; }
@@ -90,19 +91,19 @@ class ServerGeneration final : public Generation {
  public:
   /// Keeps the ticket keys of `former`, which may be null, if the options permit it.
   [[nodiscard]] static Loaded<std::shared_ptr<ServerGeneration>> load(
-      TlsServerOptions options, const ServerGeneration* former);
+      tls::ServerOptions options, const ServerGeneration* former);
   explicit ServerGeneration(const ServerGeneration* former) : Generation(former) {}
   ServerGeneration(const ServerGeneration&) = delete;
   ServerGeneration& operator=(const ServerGeneration&) = delete;
   ~ServerGeneration();
 
-  [[nodiscard]] const TlsServerOptions& options() const noexcept { return options_; }
+  [[nodiscard]] const tls::ServerOptions& options() const noexcept { return options_; }
   [[nodiscard]] const std::shared_ptr<TicketKeys>& ticket_keys() const noexcept {
     return ticket_keys_;
   }
 
  private:
-  [[nodiscard]] const TlsOptions& common() const noexcept override { return options_; }
+  [[nodiscard]] const tls::Options& common() const noexcept override { return options_; }
   [[nodiscard]] const SSL_METHOD* method() const noexcept override { return TLS_server_method(); }
   [[nodiscard]] bool configure(SSL_CTX* context) noexcept override;
   [[nodiscard]] bool configure_clients(SSL_CTX* context) noexcept;
@@ -125,7 +126,7 @@ class ServerGeneration final : public Generation {
                                         void* unused) noexcept;
   static int accept_early_data(SSL* ssl, void* unused) noexcept;
 
-  TlsServerOptions options_;
+  tls::ServerOptions options_;
   /// A session is resumed only by a server that verifies clients in the same way and with the same
   /// authorities.
   std::array<unsigned char, SSL_MAX_SID_CTX_LENGTH> session_context_{};
@@ -141,9 +142,9 @@ using KeyDigest = std::array<unsigned char, 32>;
 class ClientGeneration final : public Generation {
  public:
   [[nodiscard]] static Loaded<std::shared_ptr<ClientGeneration>> load(
-      TlsClientOptions options, const ClientGeneration* former);
+      tls::ClientOptions options, const ClientGeneration* former);
 
-  [[nodiscard]] const TlsClientOptions& options() const noexcept { return options_; }
+  [[nodiscard]] const tls::ClientOptions& options() const noexcept { return options_; }
   [[nodiscard]] Sessions& sessions() noexcept { return sessions_; }
   ClientGeneration(const ClientGeneration&) = delete;
   ClientGeneration& operator=(const ClientGeneration&) = delete;
@@ -152,7 +153,7 @@ class ClientGeneration final : public Generation {
  private:
   ClientGeneration(std::size_t sessions_max, const ClientGeneration* former)
       : Generation(former), sessions_(sessions_max) {}
-  [[nodiscard]] const TlsOptions& common() const noexcept override { return options_; }
+  [[nodiscard]] const tls::Options& common() const noexcept override { return options_; }
   [[nodiscard]] const SSL_METHOD* method() const noexcept override { return TLS_client_method(); }
   [[nodiscard]] bool configure(SSL_CTX* context) noexcept override;
 
@@ -162,7 +163,7 @@ class ClientGeneration final : public Generation {
   static int check_pinned_key(X509_STORE_CTX* state, void* self) noexcept;
   [[nodiscard]] Loaded<> load_pinned_keys();
 
-  TlsClientOptions options_;
+  tls::ClientOptions options_;
   std::vector<KeyDigest> pinned_keys_;
   Sessions sessions_;
 };
@@ -210,19 +211,19 @@ class ClientState final : public State<ClientGeneration> {};
 
 struct ContextAccess {
   [[nodiscard]] static std::shared_ptr<ServerGeneration> generation(
-      const TlsServerContext& context) noexcept {
+      const tls::ServerContext& context) noexcept {
     return context.state_ != nullptr ? context.state_->current() : nullptr;
   }
   [[nodiscard]] static std::shared_ptr<ClientGeneration> generation(
-      const TlsClientContext& context) noexcept {
+      const tls::ClientContext& context) noexcept {
     return context.state_ != nullptr ? context.state_->current() : nullptr;
   }
   /// The generation for a handshake on `loop`. If its files have changed, a task of the loop loads
   /// them again for later handshakes.
   [[nodiscard]] static std::shared_ptr<ServerGeneration> for_handshake(
-      const TlsServerContext& context, EventLoop& loop) noexcept;
+      const tls::ServerContext& context, EventLoop& loop) noexcept;
   [[nodiscard]] static std::shared_ptr<ClientGeneration> for_handshake(
-      const TlsClientContext& context, EventLoop& loop) noexcept;
+      const tls::ClientContext& context, EventLoop& loop) noexcept;
 };
 
-}  // namespace tambour::tls
+}  // namespace tambour::tls::detail

@@ -10,9 +10,9 @@
 #include <string>
 #include <string_view>
 
-#include <tambour/unique_fd.h>
+#include <tambour/base/unique_fd.h>
 
-namespace tambour::tls {
+namespace tambour::tls::detail {
 namespace {
 
 /// A kernel with TLS refuses it for a socket that is not connected, with ENOTCONN. One without, or
@@ -31,22 +31,22 @@ std::string why_kernel_tls_is_unused() {
 
 }  // namespace
 
-void Counters::count(const TlsSession& session) noexcept {
+void Counters::count(const tls::Session& session) noexcept {
   handshakes_.fetch_add(1, std::memory_order_relaxed);
-  if (session.resumed()) resumed_.fetch_add(1, std::memory_order_relaxed);
+  if (session.is_resumed()) resumed_.fetch_add(1, std::memory_order_relaxed);
   switch (session.early_data()) {
-    case TlsEarlyData::none:
+    case tls::EarlyData::none:
       break;
-    case TlsEarlyData::accepted:
+    case tls::EarlyData::accepted:
       early_data_accepted_.fetch_add(1, std::memory_order_relaxed);
       break;
-    case TlsEarlyData::rejected:
+    case tls::EarlyData::rejected:
       early_data_rejected_.fetch_add(1, std::memory_order_relaxed);
       break;
   }
 }
 
-TlsStats Counters::stats() const {
+tls::Stats Counters::stats() const {
   // The answer does not change, and statistics may be read often.
   static const std::string reason = why_kernel_tls_is_unused();
   return {.handshakes = handshakes_.load(std::memory_order_relaxed),
@@ -60,4 +60,4 @@ TlsStats Counters::stats() const {
           .kernel_tls_reason = reason};
 }
 
-}  // namespace tambour::tls
+}  // namespace tambour::tls::detail

@@ -13,18 +13,18 @@
 #include <openssl/err.h>
 #include <openssl/pem.h>
 
-#include <tambour/unique_fd.h>
+#include <tambour/base/unique_fd.h>
 
 #include "base/ascii.h"
 
-namespace tambour::tls {
+namespace tambour::tls::detail {
 namespace {
 
 constexpr std::size_t file_bytes_max = std::size_t{16} * 1024 * 1024;
 /// Longer names are not names: RFC 1035, section 2.3.4.
 constexpr std::size_t name_bytes_max = 255;
 
-std::string name_of(const TlsPem& pem) { return pem.path.empty() ? "a PEM text" : pem.path; }
+std::string name_of(const tls::Pem& pem) { return pem.path.empty() ? "a PEM text" : pem.path; }
 
 Loaded<SecretText> read_file(const std::string& path) {
   const auto failed = [&] {
@@ -50,7 +50,7 @@ Loaded<SecretText> read_file(const std::string& path) {
     if (got < 0) return failed();
     if (got == 0) break;
     size += static_cast<std::size_t>(got);
-    if (size > file_bytes_max) return failure(TlsError::file_unreadable, path + ": too long");
+    if (size > file_bytes_max) return failure(tls::ErrorCode::file_unreadable, path + ": too long");
   }
   text.text().resize(size);
   return text;
@@ -73,7 +73,7 @@ Loaded<> load_certificates(Identity& into, const std::string& text, const std::s
   if (bio != nullptr)
     into.certificate.reset(PEM_read_bio_X509_AUX(bio.get(), nullptr, nullptr, nullptr));
   if (into.certificate == nullptr)
-    return queue_failure(TlsError::file_unreadable, name + ": no certificate in PEM format");
+    return queue_failure(tls::ErrorCode::file_unreadable, name + ": no certificate in PEM format");
   into.chain.reset(sk_X509_new_null());
   if (into.chain == nullptr) return failure(system_error(ENOMEM), "out of memory");
   while (X509* const next = PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)) {
@@ -83,7 +83,8 @@ Loaded<> load_certificates(Identity& into, const std::string& text, const std::s
   }
   // The end of the text is not an error.
   if (ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE)
-    return queue_failure(TlsError::file_unreadable, name + ": unreadable certificate in the chain");
+    return queue_failure(tls::ErrorCode::file_unreadable,
+                         name + ": unreadable certificate in the chain");
   ERR_clear_error();
   return {};
 }
@@ -92,10 +93,10 @@ Loaded<> validate_time(const X509* certificate) {
   const ASN1_TIME* const begin = X509_get0_notBefore(certificate);
   const ASN1_TIME* const end = X509_get0_notAfter(certificate);
   if (X509_cmp_current_time(begin) > 0)
-    return failure(TlsError::certificate_not_yet_valid,
+    return failure(tls::ErrorCode::certificate_not_yet_valid,
                    describe(certificate) + ": not valid before " + time_text(begin));
   if (X509_cmp_current_time(end) < 0)
-    return failure(TlsError::certificate_expired,
+    return failure(tls::ErrorCode::certificate_expired,
                    describe(certificate) + ": has expired on " + time_text(end));
   return {};
 }
@@ -104,8 +105,9 @@ Loaded<> validate_time(const X509* certificate) {
 Loaded<> validate(const Identity& identity, const std::string& name) {
   if (X509_check_private_key(identity.certificate.get(), identity.key.get()) != 1) {
     ERR_clear_error();
-    return failure(TlsError::key_mismatch, name + ": the private key does not belong to the " +
-                                               describe(identity.certificate.get()));
+    return failure(
+        tls::ErrorCode::key_mismatch,
+        name + ": the private key does not belong to the " + describe(identity.certificate.get()));
   }
   X509* last = identity.certificate.get();
   if (auto valid = validate_time(last); !valid) return valid;
@@ -113,7 +115,7 @@ Loaded<> validate(const Identity& identity, const std::string& name) {
     X509* const next = sk_X509_value(identity.chain.get(), i);
     if (auto valid = validate_time(next); !valid) return valid;
     if (X509_check_issued(next, last) != X509_V_OK)
-      return failure(TlsError::certificate_invalid,
+      return failure(tls::ErrorCode::certificate_invalid,
                      name + ": the chain is not in order: " + describe(last) + ", is followed by " +
                          describe(next));
     last = next;
@@ -125,30 +127,30 @@ Loaded<> validate(const Identity& identity, const std::string& name) {
 
 void SecretText::erase(std::string& text) noexcept { OPENSSL_cleanse(text.data(), text.size()); }
 
-void erase_secrets(std::vector<TlsIdentity>& identities) noexcept {
-  for (TlsIdentity& each : identities) {
-    SecretText::erase(each.certificate.text);
-    SecretText::erase(each.key.text);
-    SecretText::erase(each.key_password);
+void erase_secrets(std::vector<tls::Identity>& identities) noexcept {
+  for (tls::Identity& identity : identities) {
+    SecretText::erase(identity.certificate.text);
+    SecretText::erase(identity.key.text);
+    SecretText::erase(identity.key_password);
   }
 }
 
-Loaded<SecretText> read_pem(const TlsPem& pem) {
+Loaded<SecretText> read_pem(const tls::Pem& pem) {
   if (!pem.path.empty()) return read_file(pem.path);
   return SecretText(pem.text);
 }
 
-Loaded<Identity> load_identity(const TlsIdentity& source) {
+Loaded<Identity> load_identity(const tls::Identity& source) {
   ERR_clear_error();
   if (source.certificate.empty())
-    return failure(TlsError::bad_configuration, "an identity has no certificate");
+    return failure(tls::ErrorCode::bad_configuration, "an identity has no certificate");
   auto certificates = read_pem(source.certificate);
   if (!certificates) return std::unexpected(std::move(certificates.error()));
   Identity loaded;
   if (auto done = load_certificates(loaded, certificates->text(), name_of(source.certificate));
       !done)
     return std::unexpected(std::move(done.error()));
-  const TlsPem& key_source = source.key.empty() ? source.certificate : source.key;
+  const tls::Pem& key_source = source.key.empty() ? source.certificate : source.key;
   auto key = source.key.empty() ? std::move(certificates) : read_pem(source.key);
   if (!key) return std::unexpected(std::move(key.error()));
   const BioPointer bio = bio_of(key->text());
@@ -156,15 +158,15 @@ Loaded<Identity> load_identity(const TlsIdentity& source) {
   if (bio != nullptr)
     loaded.key.reset(PEM_read_bio_PrivateKey(bio.get(), nullptr, give_password, password));
   if (loaded.key == nullptr)
-    return queue_failure(TlsError::file_unreadable,
+    return queue_failure(tls::ErrorCode::file_unreadable,
                          name_of(key_source) + ": no readable private key in PEM format");
   if (auto valid = validate(loaded, name_of(source.certificate)); !valid)
     return std::unexpected(std::move(valid.error()));
   loaded.names = dns_names_of(loaded.certificate.get());
   if (!source.server_names.empty()) {
     loaded.names.clear();
-    for (const std::string& each : source.server_names)
-      loaded.names.push_back(base::lower_case(each));
+    for (const std::string& server_name : source.server_names)
+      loaded.names.push_back(base::lower_case(server_name));
   }
   if (!source.ocsp_response_path.empty()) {
     auto response = read_file(source.ocsp_response_path);
@@ -174,13 +176,13 @@ Loaded<Identity> load_identity(const TlsIdentity& source) {
   return loaded;
 }
 
-Loaded<StorePointer> load_authorities(const TlsPem& pem) {
+Loaded<StorePointer> load_authorities(const tls::Pem& pem) {
   ERR_clear_error();
   StorePointer store(X509_STORE_new());
   if (store == nullptr) return failure(system_error(ENOMEM), "out of memory");
   if (pem.empty()) {
     if (X509_STORE_set_default_paths(store.get()) != 1)
-      return queue_failure(TlsError::file_unreadable,
+      return queue_failure(tls::ErrorCode::file_unreadable,
                            "the certificates of the system's authorities");
     ERR_clear_error();
     return store;
@@ -192,12 +194,12 @@ Loaded<StorePointer> load_authorities(const TlsPem& pem) {
   std::size_t count = 0;
   while (const CertificatePointer next{PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)}) {
     if (X509_STORE_add_cert(store.get(), next.get()) != 1)
-      return queue_failure(TlsError::file_unreadable, name_of(pem));
+      return queue_failure(tls::ErrorCode::file_unreadable, name_of(pem));
     ++count;
   }
   const bool at_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
   if (count == 0 || !at_end)
-    return queue_failure(TlsError::file_unreadable,
+    return queue_failure(tls::ErrorCode::file_unreadable,
                          name_of(pem) + ": no readable certificates in PEM format");
   ERR_clear_error();
   return store;
@@ -224,4 +226,4 @@ std::span<const Identity* const> IdentityTable::find(std::string_view name) cons
   return found->second;
 }
 
-}  // namespace tambour::tls
+}  // namespace tambour::tls::detail

@@ -10,12 +10,13 @@
 #include <utility>
 #include <vector>
 
-#include <tambour/tls_context.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/tls/context.h>
 
 #include "tls/failure.h"
 #include "tls/openssl.h"
 
-namespace tambour::tls {
+namespace tambour::tls::detail {
 
 /// A certificate that is valid now, with its key and its chain.
 struct Identity {
@@ -45,14 +46,14 @@ class SecretText {
 };
 
 /// Erases the keys, passwords and secrets among the options, which reload() needs until then.
-void erase_secrets(std::vector<TlsIdentity>& identities) noexcept;
+void erase_secrets(std::vector<tls::Identity>& identities) noexcept;
 
 /// Returns the content of the file, or the text. Fails with the errno value of reading it.
-[[nodiscard]] Loaded<SecretText> read_pem(const TlsPem& pem);
+[[nodiscard]] Loaded<SecretText> read_pem(const tls::Pem& pem);
 /// Loads and validates. Throws std::bad_alloc.
-[[nodiscard]] Loaded<Identity> load_identity(const TlsIdentity& source);
+[[nodiscard]] Loaded<Identity> load_identity(const tls::Identity& source);
 /// Returns the store of the system's authorities if `pem` is empty. Throws std::bad_alloc.
-[[nodiscard]] Loaded<StorePointer> load_authorities(const TlsPem& pem);
+[[nodiscard]] Loaded<StorePointer> load_authorities(const tls::Pem& pem);
 
 /// Finds identities by name: the exact one, or the wildcard that replaces the first label.
 class IdentityTable {
@@ -73,4 +74,4 @@ class IdentityTable {
   std::unordered_map<std::string, std::vector<const Identity*>, Hash, std::equal_to<>> by_name_;
 };
 
-}  // namespace tambour::tls
+}  // namespace tambour::tls::detail

@@ -18,59 +18,65 @@
 #include "tls/resumption/saved_ticket_keys.h"
 #include "tls/resumption/ticket_note.h"
 
-namespace tambour {
-namespace tls {
+namespace tambour::tls {
+
+namespace detail {
 namespace {
 
 constexpr std::chrono::seconds lifetime_max = std::chrono::hours(24 * 7);
 
 }  // namespace
 
-Loaded<std::shared_ptr<ServerGeneration>> ServerGeneration::load(TlsServerOptions options,
+Loaded<std::shared_ptr<ServerGeneration>> ServerGeneration::load(tls::ServerOptions options,
                                                                  const ServerGeneration* former) {
-  auto made = std::make_shared<ServerGeneration>(former);
-  made->options_ = std::move(options);
-  const TlsServerOptions& how = made->options_;
-  if (how.identities.empty())
-    return failure(TlsError::bad_configuration, "a TLS server needs at least one certificate");
-  if (how.session_lifetime < std::chrono::seconds::zero() || how.session_lifetime > lifetime_max)
-    return failure(TlsError::bad_configuration, "session_lifetime must be between 0 and 7 days");
-  if (!how.ticket_secret.empty() && how.ticket_secret.size() < TicketKeys::secret_bytes_min)
-    return failure(TlsError::bad_configuration, "ticket_secret must have at least 32 bytes");
-  if (how.early_data_bytes_max > TlsServerOptions::early_data_bytes_limit)
-    return failure(TlsError::bad_configuration, "early_data_bytes_max must be at most 16384");
-  if (former != nullptr) made->strikes_ = former->strikes_;
-  if (made->strikes_ == nullptr && how.early_data_bytes_max > 0)
-    made->strikes_ = std::make_shared<StrikeRegister>();
+  auto server_generation = std::make_shared<ServerGeneration>(former);
+  server_generation->options_ = std::move(options);
+  const tls::ServerOptions& mode = server_generation->options_;
+  if (mode.identities.empty())
+    return failure(tls::ErrorCode::bad_configuration,
+                   "a TLS server needs at least one certificate");
+  if (mode.session_lifetime < std::chrono::seconds::zero() || mode.session_lifetime > lifetime_max)
+    return failure(tls::ErrorCode::bad_configuration,
+                   "session_lifetime must be between 0 and 7 days");
+  if (!mode.ticket_secret.empty() && mode.ticket_secret.size() < TicketKeys::secret_bytes_min)
+    return failure(tls::ErrorCode::bad_configuration, "ticket_secret must have at least 32 bytes");
+  if (mode.early_data_bytes_max > tls::ServerOptions::early_data_bytes_limit)
+    return failure(tls::ErrorCode::bad_configuration, "early_data_bytes_max must be at most 16384");
+  if (former != nullptr) server_generation->strikes_ = former->strikes_;
+  if (server_generation->strikes_ == nullptr && mode.early_data_bytes_max > 0)
+    server_generation->strikes_ = std::make_shared<StrikeRegister>();
   const bool keeps_keys =
-      former != nullptr && former->ticket_keys_->has(how.session_lifetime, how.ticket_secret);
-  made->ticket_keys_ = keeps_keys
-                           ? former->ticket_keys_
-                           : std::make_shared<TicketKeys>(how.session_lifetime, how.ticket_secret);
-  std::string& inherited = made->options_.inherited_ticket_keys;
-  const bool loaded = former != nullptr || made->ticket_keys_->load(inherited);
+      former != nullptr && former->ticket_keys_->has(mode.session_lifetime, mode.ticket_secret);
+  server_generation->ticket_keys_ =
+      keeps_keys ? former->ticket_keys_
+                 : std::make_shared<TicketKeys>(mode.session_lifetime, mode.ticket_secret);
+  std::string& inherited = server_generation->options_.inherited_ticket_keys;
+  const bool loaded = former != nullptr || server_generation->ticket_keys_->load(inherited);
   OPENSSL_cleanse(inherited.data(), inherited.size());
   inherited.clear();
-  if (!loaded) return failure(TlsError::bad_configuration, "inherited_ticket_keys is malformed");
-  if (auto done = made->load_common(how, how.identities); !done)
+  if (!loaded)
+    return failure(tls::ErrorCode::bad_configuration, "inherited_ticket_keys is malformed");
+  if (auto done = server_generation->load_common(mode, mode.identities); !done)
     return std::unexpected(std::move(done.error()));
-  for (const Identity& each : made->identities()) {
-    made->table_.add(each);
-    if (!each.ocsp_response.empty()) made->stapled_.emplace(each.certificate.get(), &each);
+  for (const Identity& identity : server_generation->identities()) {
+    server_generation->table_.add(identity);
+    if (!identity.ocsp_response.empty())
+      server_generation->stapled_.emplace(identity.certificate.get(), &identity);
   }
-  if (how.client_certificate != TlsPeerCertificate::none) {
-    if (how.authorities.empty())
-      return failure(TlsError::bad_configuration,
+  if (mode.client_certificate != tls::PeerCertificate::none) {
+    if (mode.authorities.empty())
+      return failure(tls::ErrorCode::bad_configuration,
                      "a server that verifies clients needs `authorities`: the authorities of the "
                      "system issue certificates to everyone");
-    auto store = load_authorities(how.authorities);
+    auto store = load_authorities(mode.authorities);
     if (!store) return std::unexpected(std::move(store.error()));
-    made->set_authorities(std::move(*store));
+    server_generation->set_authorities(std::move(*store));
   }
-  if (!made->compute_session_context())
-    return queue_failure(TlsError::bad_configuration, "the hash of the authorities");
-  if (auto done = made->try_context(); !done) return std::unexpected(std::move(done.error()));
-  return made;
+  if (!server_generation->compute_session_context())
+    return queue_failure(tls::ErrorCode::bad_configuration, "the hash of the authorities");
+  if (auto done = server_generation->try_context(); !done)
+    return std::unexpected(std::move(done.error()));
+  return server_generation;
 }
 
 bool ServerGeneration::compute_session_context() noexcept {
@@ -84,11 +90,11 @@ bool ServerGeneration::compute_session_context() noexcept {
       authorities() != nullptr ? X509_STORE_get0_objects(authorities()) : nullptr;
   for (int i = 0; i < sk_X509_OBJECT_num(objects); ++i) {
     const X509* const authority = X509_OBJECT_get0_X509(sk_X509_OBJECT_value(objects, i));
-    std::array<unsigned char, EVP_MAX_MD_SIZE> each{};
+    std::array<unsigned char, EVP_MAX_MD_SIZE> entry{};
     unsigned size = 0;
     if (authority == nullptr) continue;
-    if (X509_digest(authority, EVP_sha256(), each.data(), &size) != 1 ||
-        EVP_DigestUpdate(digest.get(), each.data(), size) != 1)
+    if (X509_digest(authority, EVP_sha256(), entry.data(), &size) != 1 ||
+        EVP_DigestUpdate(digest.get(), entry.data(), size) != 1)
       return false;
   }
   return EVP_DigestFinal_ex(digest.get(), session_context_.data(), nullptr) == 1;
@@ -130,8 +136,8 @@ bool ServerGeneration::configure_early_data(SSL_CTX* context) noexcept {
 }
 
 bool ServerGeneration::configure_clients(SSL_CTX* context) noexcept {
-  if (options_.client_certificate == TlsPeerCertificate::none) return true;
-  const int required = options_.client_certificate == TlsPeerCertificate::required
+  if (options_.client_certificate == tls::PeerCertificate::none) return true;
+  const int required = options_.client_certificate == tls::PeerCertificate::required
                            ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT
                            : 0;
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER | required, &note_verification);
@@ -161,7 +167,7 @@ int ServerGeneration::choose_identity(SSL* ssl, int* alert, void* /*unused*/) no
     if (name.ends_with('.')) name.pop_back();
     found = self.table_.find(name);
     if (found.empty() && self.options_.refuse_unknown_names)
-      filter.note_failure(outcome_of(TlsError::unknown_server_name),
+      filter.note_failure(outcome_of(tls::ErrorCode::unknown_server_name),
                           "no certificate for the name " + printable(name));
     filter.set_host(std::move(name));
   } catch (const std::bad_alloc&) {
@@ -179,8 +185,8 @@ int ServerGeneration::choose_identity(SSL* ssl, int* alert, void* /*unused*/) no
     return SSL_TLSEXT_ERR_OK;
   // Keys of other types of the default identity must not be offered for this name.
   SSL_certs_clear(ssl);
-  for (const Identity* const each : found | std::views::reverse) {
-    if (use_identity(ssl, *each)) continue;
+  for (const Identity* const identity : found | std::views::reverse) {
+    if (use_identity(ssl, *identity)) continue;
     *alert = SSL_AD_INTERNAL_ERROR;
     return SSL_TLSEXT_ERR_ALERT_FATAL;
   }
@@ -190,16 +196,16 @@ int ServerGeneration::choose_identity(SSL* ssl, int* alert, void* /*unused*/) no
 int ServerGeneration::choose_protocol(SSL* ssl, const unsigned char** chosen, unsigned char* size,
                                       const unsigned char* offered, unsigned offered_size,
                                       void* /*unused*/) noexcept {
-  const std::string& own = of(ssl).alpn();
+  const std::string& own_text = of(ssl).alpn();
   unsigned char* found = nullptr;
   const int answer =
-      SSL_select_next_proto(&found, size, reinterpret_cast<const unsigned char*>(own.data()),
-                            static_cast<unsigned>(own.size()), offered, offered_size);
+      SSL_select_next_proto(&found, size, reinterpret_cast<const unsigned char*>(own_text.data()),
+                            static_cast<unsigned>(own_text.size()), offered, offered_size);
   if (answer == OPENSSL_NPN_NEGOTIATED) {
     *chosen = found;
     return SSL_TLSEXT_ERR_OK;
   }
-  Filter::of(ssl).note_failure(outcome_of(TlsError::no_common_alpn), {});
+  Filter::of(ssl).note_failure(outcome_of(tls::ErrorCode::no_common_alpn), {});
   return SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
@@ -257,40 +263,40 @@ int ServerGeneration::accept_early_data(SSL* ssl, void* /*unused*/) noexcept {
   return strikes.accept(random) ? 1 : 0;
 }
 
-std::string save_ticket_keys(const TlsServerContext& context) {
+std::string save_ticket_keys(const tls::ServerContext& context) {
   const auto generation = ContextAccess::generation(context);
   return generation != nullptr ? generation->ticket_keys()->save() : std::string();
 }
 
-}  // namespace tls
+}  // namespace detail
 
-std::expected<TlsServerContext, TlsFailure> TlsServerContext::create(TlsServerOptions options) {
-  auto state = std::make_shared<tls::ServerState>();
+std::expected<ServerContext, Failure> ServerContext::create(ServerOptions options) {
+  auto state = std::make_shared<detail::ServerState>();
   if (auto loaded = state->load(std::move(options)); !loaded)
     return std::unexpected(std::move(loaded.error()));
-  return TlsServerContext(std::move(state));
+  return ServerContext(std::move(state));
 }
 
-std::expected<void, TlsFailure> TlsServerContext::reload() const {
+std::expected<void, Failure> ServerContext::reload() const {
   if (state_ == nullptr)
-    return tls::failure(TlsError::bad_configuration, "reload() of an empty context");
+    return detail::failure(ErrorCode::bad_configuration, "reload() of an empty context");
   return state_->load_again();
 }
 
-std::expected<void, TlsFailure> TlsServerContext::reload(TlsServerOptions options) const {
+std::expected<void, Failure> ServerContext::reload(ServerOptions options) const {
   if (state_ == nullptr)
-    return tls::failure(TlsError::bad_configuration, "reload() of an empty context");
+    return detail::failure(ErrorCode::bad_configuration, "reload() of an empty context");
   return state_->load(std::move(options));
 }
 
-TlsStats TlsServerContext::stats() const {
-  const auto current = tls::ContextAccess::generation(*this);
-  return current != nullptr ? current->counters().stats() : TlsStats();
+Stats ServerContext::stats() const {
+  const auto current = detail::ContextAccess::generation(*this);
+  return current != nullptr ? current->counters().stats() : Stats();
 }
 
-std::vector<std::string> TlsServerContext::alpn() const {
-  const auto current = tls::ContextAccess::generation(*this);
+std::vector<std::string> ServerContext::alpn() const {
+  const auto current = detail::ContextAccess::generation(*this);
   return current != nullptr ? current->options().alpn : std::vector<std::string>();
 }
 
-}  // namespace tambour
+}  // namespace tambour::tls

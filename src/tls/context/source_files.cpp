@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-namespace tambour::tls {
+namespace tambour::tls::detail {
 namespace {
 
 base::FileVersion version_of(const std::string& path) noexcept {
@@ -18,7 +18,7 @@ base::FileVersion version_of(const std::string& path) noexcept {
 
 void SourceFiles::start(const std::vector<std::string>& paths) {
   files_.reserve(paths.size());
-  for (const std::string& each : paths) files_.push_back({each, version_of(each)});
+  for (const std::string& path : paths) files_.push_back({path, version_of(path)});
 }
 
 bool SourceFiles::have_changed(TimePoint now, Duration interval) noexcept {
@@ -49,4 +49,4 @@ void SourceFiles::forget() noexcept {
   is_forgotten_ = true;
 }
 
-}  // namespace tambour::tls
+}  // namespace tambour::tls::detail

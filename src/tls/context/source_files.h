@@ -8,11 +8,12 @@
 #include <string>
 #include <vector>
 
-#include <tambour/clock.h>
+#include <tambour/base/clock.h>
+#include <tambour/detail/namespaces.h>
 
 #include "base/file_version.h"
 
-namespace tambour::tls {
+namespace tambour::tls::detail {
 
 /// Thread: callable from any thread, except start().
 class SourceFiles {
@@ -46,4 +47,4 @@ class SourceFiles {
   bool is_forgotten_ = false;
 };
 
-}  // namespace tambour::tls
+}  // namespace tambour::tls::detail

@@ -4,7 +4,7 @@
 #include <new>
 #include <utility>
 
-namespace tambour::tls {
+namespace tambour::tls::detail {
 
 void Sessions::put(const std::string& key, SessionPointer session) noexcept try {
   if (sessions_max_ == 0) return;
@@ -34,4 +34,4 @@ SessionPointer Sessions::take(const std::string& key) noexcept {
   return session;
 }
 
-}  // namespace tambour::tls
+}  // namespace tambour::tls::detail

@@ -7,9 +7,11 @@
 #include <string>
 #include <unordered_map>
 
+#include <tambour/detail/namespaces.h>
+
 #include "tls/openssl.h"
 
-namespace tambour::tls {
+namespace tambour::tls::detail {
 
 /// Keeps the newest session of each server. If there are too many, forgets the one that was stored
 /// first. Thread: callable from any thread.
@@ -35,4 +37,4 @@ class Sessions {
   std::unordered_map<std::string, std::list<Entry>::iterator> by_key_;
 };
 
-}  // namespace tambour::tls
+}  // namespace tambour::tls::detail

@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/process_number.h"
 
-namespace tambour::tls {
+namespace tambour::tls::detail {
 namespace {
 
 constexpr std::size_t slots_count = 65536;
@@ -86,17 +86,17 @@ StrikeRegister::Memory* StrikeRegister::memory() noexcept {
   Memory* current = memory_.load(std::memory_order_acquire);
   if (current->is_of_this_process()) [[likely]]
     return current;
-  std::unique_ptr<Memory> made;
+  std::unique_ptr<Memory> created;
   try {
-    made = std::make_unique<Memory>();
+    created = std::make_unique<Memory>();
   } catch (const std::bad_alloc&) {
     return nullptr;
   }
   Memory* const of_parent = current;
   // Otherwise another thread of the child was first.
-  if (!memory_.compare_exchange_strong(current, made.get())) return current;
-  made->keep(of_parent);
-  return made.release();
+  if (!memory_.compare_exchange_strong(current, created.get())) return current;
+  created->keep(of_parent);
+  return created.release();
 }
 
 /// Clients choose their random numbers, so the hash depends on the identifier, which they do not
@@ -153,4 +153,4 @@ StrikeRegister::Identifier StrikeRegister::identifier() noexcept {
   return mine != nullptr ? mine->identifier() : Identifier{};
 }
 
-}  // namespace tambour::tls
+}  // namespace tambour::tls::detail

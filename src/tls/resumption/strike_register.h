@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <span>
 
-namespace tambour::tls {
+#include <tambour/detail/namespaces.h>
+
+namespace tambour::tls::detail {
 
 /// Remembers the ClientHellos whose early data was accepted. OpenSSL accepts early data only if the
 /// age of the ticket, as the client states it, is right within 11 seconds, so a ClientHello can be
@@ -47,4 +49,4 @@ class StrikeRegister {
   std::atomic<Memory*> memory_;
 };
 
-}  // namespace tambour::tls
+}  // namespace tambour::tls::detail

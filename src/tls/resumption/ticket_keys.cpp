@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 
-namespace tambour::tls {
+namespace tambour::tls::detail {
 namespace {
 
 /// Not 0, which stands for no key.
@@ -160,4 +160,4 @@ int TicketKeys::use(unsigned char* name, unsigned char* iv, EVP_CIPHER_CTX* ciph
   return encrypt || newest ? 1 : 2;
 }
 
-}  // namespace tambour::tls
+}  // namespace tambour::tls::detail

@@ -10,9 +10,11 @@
 #include <string_view>
 #include <utility>
 
+#include <tambour/detail/namespaces.h>
+
 #include "tls/openssl.h"
 
-namespace tambour::tls {
+namespace tambour::tls::detail {
 
 /// A ticket is encrypted with the newest key. A key is replaced after half of the lifetime of a
 /// session, and forgotten when every ticket that it encrypted has expired, so that a key that is
@@ -73,4 +75,4 @@ class TicketKeys {
   std::array<Key, 3> keys_;  ///< The newest first.
 };
 
-}  // namespace tambour::tls
+}  // namespace tambour::tls::detail

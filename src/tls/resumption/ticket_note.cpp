@@ -8,7 +8,7 @@
 #include <cstring>
 #include <ctime>
 
-namespace tambour::tls {
+namespace tambour::tls::detail {
 namespace {
 
 constexpr std::size_t time_bytes = sizeof(TicketNote::verified_s);
@@ -47,4 +47,4 @@ bool is_still_verified(SSL_SESSION* session, std::int64_t age_s_max) noexcept {
   return std::abs(std::time(nullptr) - note->verified_s) <= age_s_max;
 }
 
-}  // namespace tambour::tls
+}  // namespace tambour::tls::detail

@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <optional>
 
+#include <tambour/detail/namespaces.h>
+
 #include "tls/openssl.h"
 #include "tls/resumption/strike_register.h"
 
-namespace tambour::tls {
+namespace tambour::tls::detail {
 
 struct TicketNote {
   /// When the peer was verified, by the clock of the system: the tickets that follow a resumption
@@ -28,4 +30,4 @@ struct TicketNote {
 /// now and was verified at most `age_s_max` ago; true if the peer has none.
 [[nodiscard]] bool is_still_verified(SSL_SESSION* session, std::int64_t age_s_max) noexcept;
 
-}  // namespace tambour::tls
+}  // namespace tambour::tls::detail

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include <tambour/buffer.h>
+#include <tambour/bytes/buffer.h>
 
 #include "fuzz/bytes_checks.h"
 #include "fuzz/input.h"
@@ -84,9 +84,9 @@ class Player {
 
   std::string text() {
     static const std::string endless = [] {
-      std::string made;
-      for (std::size_t i = 0; i < 70'000; ++i) made += char('a' + i * i % 7 % 3);
-      return made;
+      std::string created;
+      for (std::size_t i = 0; i < 70'000; ++i) created += char('a' + i * i % 7 % 3);
+      return created;
     }();
     const std::size_t length = size() % 66'000;
     // Mostly of one letter, so that some letters do not occur in a buffer.
@@ -127,15 +127,15 @@ class Player {
       case 6:
         return prepare(buffer, known, call == 5);
       case 7: {
-        const std::string own = string_of(buffer.front());
+        const std::string local = string_of(buffer.front());
         buffer.append(buffer.front());
-        known += own;
+        known += local;
         return;
       }
       case 8: {
-        const std::string own = string_of(buffer.front());
+        const std::string own_text = string_of(buffer.front());
         buffer.prepend(buffer.front());
-        known.insert(0, own);
+        known.insert(0, own_text);
         return;
       }
       default:
@@ -218,8 +218,8 @@ class Player {
   static std::optional<std::uint32_t> big_endian_at(const std::string& known, std::size_t from) {
     if (from > known.size() || known.size() - from < 4) return std::nullopt;
     std::uint32_t value = 0;
-    for (const char each : known.substr(from, 4))
-      value = value << 8 | static_cast<unsigned char>(each);
+    for (const char text : known.substr(from, 4))
+      value = value << 8 | static_cast<unsigned char>(text);
     return value;
   }
 
@@ -231,13 +231,13 @@ class Player {
       case 15:
         return expect(string_of(buffer.peek(some)) == known.substr(0, some), "peek()");
       case 16: {
-        const std::string what = text().substr(0, 4);
-        const auto found = buffer.find(what, some).value_or(none);
-        return expect(found == known.find(what, some), "find()");
+        const std::string given_text = text().substr(0, 4);
+        const auto found = buffer.find(given_text, some).value_or(none);
+        return expect(found == known.find(given_text, some), "find()");
       }
       case 17: {
-        const char what = char('a' + input_.below(4));
-        return expect(buffer.search(what).value_or(none) == known.find(what), "search()");
+        const char subject = char('a' + input_.below(4));
+        return expect(buffer.search(subject).value_or(none) == known.find(subject), "search()");
       }
       case 18: {
         std::array<iovec, 3> places;

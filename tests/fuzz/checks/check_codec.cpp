@@ -3,7 +3,7 @@
 #include <functional>
 #include <vector>
 
-#include <tambour/codec.h>
+#include <tambour/net/codec.h>
 
 #include "fuzz/bytes_checks.h"
 #include "fuzz/input.h"

@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
-#include <tambour/http_coding.h>
-#include <tambour/stream_error.h>
+#include <tambour/http/coding.h>
+#include <tambour/net/stream_error.h>
 
 #include "fuzz/bytes_checks.h"
 #include "http/coding/body_decoder.h"
@@ -17,8 +17,8 @@ namespace {
 
 using http::Coding;
 using http::DecodingLimits;
-using http::coding::BodyDecoder;
-using http::coding::Encoder;
+using http::detail::coding::BodyDecoder;
+using http::detail::coding::Encoder;
 
 constexpr std::size_t bytes_max = std::size_t{4} * 1024 * 1024;
 
@@ -32,16 +32,16 @@ struct Outcome {
 Outcome decode(const std::vector<Coding>& codings, std::string_view coded, std::size_t piece,
                std::size_t read_max) {
   BodyDecoder decoder(codings, {.bytes_max = bytes_max, .ratio_max = 0},
-                      http::coding::RawDeflate::accepted);
+                      http::detail::coding::RawDeflate::accepted);
   Buffer output;
   for (std::size_t at = 0; at < coded.size(); at += piece) {
     decoder.append(Buffer(coded.substr(at, piece)));
     for (;;) {
       const auto got = decoder.read(output, read_max);
       if (!got) {
-        expect(got.error() == HttpError::bad_content_coding ||
-                   got.error() == HttpError::decoded_too_large ||
-                   got.error() == HttpError::coded_too_large,
+        expect(got.error() == http::ErrorCode::bad_content_coding ||
+                   got.error() == http::ErrorCode::decoded_too_large ||
+                   got.error() == http::ErrorCode::coded_too_large,
                "decoding failed with another error");
         return {.text = output.to_string(), .error = got.error()};
       }
@@ -67,7 +67,7 @@ void check_decoder(const std::vector<Coding>& codings, std::string_view coded) {
 }
 
 void check_round_trip(Coding coding, std::string_view text, std::size_t piece) {
-  const auto encoder = http::coding::make_encoder(coding, 4);
+  const auto encoder = http::detail::coding::make_encoder(coding, 4);
   Buffer coded;
   for (std::size_t at = 0; at < text.size(); at += piece) {
     const auto mode = at % 2 == 0 ? Encoder::Mode::flush : Encoder::Mode::append;
@@ -98,11 +98,11 @@ void check_coding(Bytes bytes) {
   }
   http::Fields fields;
   if (!fields.add("Accept-Encoding", text) || !fields.add("Content-Encoding", text)) return;
-  static_cast<void>(http::coding::codings_of(fields));
+  static_cast<void>(http::detail::coding::codings_of(fields));
   const Coding all[] = {Coding::br, Coding::gzip, Coding::zstd};
-  const auto chosen = http::coding::choose_coding(fields, all);
+  const auto chosen = http::detail::coding::choose_coding(fields, all);
   if (chosen)
-    expect(http::coding::quality_of(fields, http::name_of(*chosen), true) > 0,
+    expect(http::detail::coding::quality_of(fields, http::name_of(*chosen), true) > 0,
            "a coding was chosen that the client does not accept");
 }
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <string>
 
-#include <tambour/http_cookie.h>
+#include <tambour/http/cookie.h>
 
 #include "fuzz/bytes_checks.h"
 #include "http/cookies/cookie_date.h"
@@ -45,13 +45,13 @@ void check_jar(const Fields& fields) {
     const Url url = Url::parse(from).value();
     jar.store(url, fields, now);
     expect(jar.size() <= 3 && jar.entries().size() == jar.size(), "the jar exceeds its limit");
-    for (const CookieJar::Entry& each : jar.entries()) {
-      expect(each.domain == "www.example.org" || each.domain == "example.org",
+    for (const CookieJar::Entry& current_entry : jar.entries()) {
+      expect(current_entry.domain == "www.example.org" || current_entry.domain == "example.org",
              "a cookie for another domain was stored");
-      expect(each.expires > now, "a cookie was stored that has expired");
-      expect(!each.secure || std::string_view(from).starts_with("https"),
+      expect(current_entry.expires > now, "a cookie was stored that has expired");
+      expect(!current_entry.secure || std::string_view(from).starts_with("https"),
              "a secure cookie was stored without TLS");
-      expect(jar.add(each, now).has_value(), "a cookie of the jar cannot be added to it");
+      expect(jar.add(current_entry, now).has_value(), "a cookie of the jar cannot be added to it");
     }
     const std::string field = jar.field_for(url, now);
     expect(field.size() <= 1000, "the field exceeds its limit");
@@ -60,8 +60,8 @@ void check_jar(const Fields& fields) {
     for (const char* const other : {"https://example.com/a/b", "https://org/a/b", "https://e.org/"})
       expect(jar.field_for(Url::parse(other).value(), now).empty(), "sent to another domain");
     jar.remove_expired(now + std::chrono::days(401));
-    for (const CookieJar::Entry& each : jar.entries())
-      expect(each.expires == CookieJar::Time::max(), "a cookie lives too long");
+    for (const CookieJar::Entry& entry : jar.entries())
+      expect(entry.expires == CookieJar::Time::max(), "a cookie lives too long");
   }
 }
 
@@ -70,7 +70,7 @@ void check_jar(const Fields& fields) {
 /// Lines are fields. The first byte of a line that is written chooses attributes.
 void check_cookie(Bytes bytes) {
   std::string_view text = text_of(bytes);
-  static_cast<void>(http::cookies::parse_cookie_date(text));
+  static_cast<void>(http::detail::cookies::parse_cookie_date(text));
   Fields fields;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
@@ -81,11 +81,11 @@ void check_cookie(Bytes bytes) {
     const auto cookie = http::parse_set_cookie(line);
     if (cookie) check_written(*cookie);
     const std::size_t middle = line.size() / 2;
-    SetCookie own(std::string(line.substr(0, middle)), std::string(line.substr(middle)));
-    check_written(own);
-    own.domain.assign(line);
-    own.path.assign(line);
-    check_written(own);
+    SetCookie set_cookie(std::string(line.substr(0, middle)), std::string(line.substr(middle)));
+    check_written(set_cookie);
+    set_cookie.domain.assign(line);
+    set_cookie.path.assign(line);
+    check_written(set_cookie);
   }
   check_request(fields);
   check_jar(fields);

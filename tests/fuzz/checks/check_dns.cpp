@@ -4,15 +4,15 @@
 #include <string>
 #include <string_view>
 
-#include <tambour/dns_message.h>
+#include <tambour/dns/message.h>
 
 #include "fuzz/bytes_checks.h"
 
 namespace tambour::fuzz {
 namespace {
 
-Result<DnsMessage> parse(std::string_view bytes) {
-  return DnsMessage::parse(std::as_bytes(std::span(bytes.data(), bytes.size())));
+Result<dns::Message> parse(std::string_view bytes) {
+  return dns::Message::parse(std::as_bytes(std::span(bytes.data(), bytes.size())));
 }
 
 /// A plain walk over the structure of a message: names and the sizes of records, not their data.
@@ -78,23 +78,24 @@ class Walk {
   std::size_t at_ = 0;
 };
 
-void check_names(const std::vector<DnsRecord>& records) {
-  for (const DnsRecord& each : records) {
-    expect(each.name.wire().size() <= 255, "a name has more than 255 bytes");
-    const auto again = DnsName::parse(each.name.to_string());
-    expect(again && again->wire() == each.name.wire(), "parse(to_string()) is another name");
-    expect(!each.to_string().empty(), "a record has no text");
+void check_names(const std::vector<dns::Record>& records) {
+  for (const dns::Record& record : records) {
+    expect(record.name.wire().size() <= 255, "a name has more than 255 bytes");
+    const auto again = dns::Name::parse(record.name.to_string());
+    expect(again && again->wire() == record.name.wire(), "parse(to_string()) is another name");
+    expect(!record.to_string().empty(), "a record has no text");
   }
 }
 
-void check_parsed(const DnsMessage& message, std::string_view bytes) {
+void check_parsed(const dns::Message& message, std::string_view bytes) {
   check_names(message.answers);
   check_names(message.authorities);
   check_names(message.additionals);
   const auto written = message.write();
   // Names that share labels without being compressed as this library does may need more space.
   if (!written) {
-    expect(written.error() == DnsError::message_too_long, "a parsed message cannot be written");
+    expect(written.error() == dns::ErrorCode::message_too_long,
+           "a parsed message cannot be written");
     return;
   }
   const auto again = parse(*written);
@@ -112,17 +113,17 @@ void check_parsed(const DnsMessage& message, std::string_view bytes) {
 }
 
 void check_text(std::string_view text) {
-  const auto name = DnsName::parse(text);
+  const auto name = dns::Name::parse(text);
   if (!name) {
     const bool is_documented =
-        name.error() == DnsError::bad_name || name.error() == DnsError::name_too_long;
+        name.error() == dns::ErrorCode::bad_name || name.error() == dns::ErrorCode::name_too_long;
     expect(is_documented, "parse() of a name failed with an undocumented error");
     return;
   }
   expect(name->wire().size() <= 255, "a parsed name has more than 255 bytes");
-  const auto again = DnsName::parse(name->to_string());
+  const auto again = dns::Name::parse(name->to_string());
   expect(again && again->wire() == name->wire(), "parse(to_string()) is another name");
-  const auto same = DnsName::from_wire(std::as_bytes(std::span(name->wire())));
+  const auto same = dns::Name::from_wire(std::as_bytes(std::span(name->wire())));
   expect(same && *same == *name, "from_wire(wire()) is another name");
   expect(name->is_within(name->parent()), "a name is not within its parent");
 }
@@ -138,8 +139,9 @@ void check_dns(Bytes bytes) {
     check_parsed(*message, text);
   } else if (has_structure) {
     const Error error = message.error();
-    const bool is_about_data = error == DnsError::bad_record || error == DnsError::bad_edns ||
-                               error == DnsError::bad_pointer || error == DnsError::name_too_long;
+    const bool is_about_data =
+        error == dns::ErrorCode::bad_record || error == dns::ErrorCode::bad_edns ||
+        error == dns::ErrorCode::bad_pointer || error == dns::ErrorCode::name_too_long;
     expect(is_about_data, "a message with the structure of one was rejected");
   }
   check_text(text);

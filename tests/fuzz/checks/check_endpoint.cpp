@@ -7,22 +7,22 @@
 #include <cstring>
 #include <optional>
 
-#include <tambour/endpoint.h>
-#include <tambour/ip_address.h>
+#include <tambour/net/endpoint.h>
+#include <tambour/net/ip_address.h>
 
 #include "fuzz/bytes_checks.h"
 
 namespace tambour::fuzz {
 namespace {
 
-bool is_number(std::string_view text, unsigned long most) {
+bool is_number(std::string_view text, unsigned long limit) {
   if (text.empty()) return false;
   unsigned long number = 0;
   for (const char digit : text) {
     if (digit < '0' || digit > '9') return false;
-    number = std::min(number * 10 + static_cast<unsigned long>(digit - '0'), most + 1);
+    number = std::min(number * 10 + static_cast<unsigned long>(digit - '0'), limit + 1);
   }
-  return number <= most;
+  return number <= limit;
 }
 
 bool is_address(int family, const std::string& text) {

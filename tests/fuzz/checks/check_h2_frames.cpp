@@ -12,14 +12,14 @@
 namespace tambour::fuzz {
 namespace {
 
-using http::h2::Violation;
+using http::detail::h2::Violation;
 using test::FramesVerdict;
-using Role = http::h2::FrameParser::Role;
+using Role = http::detail::h2::FrameParser::Role;
 
-constexpr http::h2::FrameLimits limits{.frame_size_max = 300,
-                                       .control_frame_size_max = 40,
-                                       .continuations_max = 2,
-                                       .field_block_bytes_max = 60};
+constexpr http::detail::h2::FrameLimits limits{.frame_size_max = 300,
+                                               .control_frame_size_max = 40,
+                                               .continuations_max = 2,
+                                               .field_block_bytes_max = 60};
 
 /// A frame of the model.
 struct ModelFrame {
@@ -38,7 +38,7 @@ class Model {
   Model(std::string_view text, bool is_server) : text_(text), is_server_(is_server) {}
 
   FramesVerdict run() {
-    const std::string_view preface = http::h2::client_preface;
+    const std::string_view preface = http::detail::h2::client_preface;
     if (is_server_) {
       const std::size_t size = std::min(text_.size(), preface.size());
       if (text_.substr(0, size) != preface.substr(0, size)) return fail(Violation::bad_preface);
@@ -280,34 +280,35 @@ void check_writers(Bytes bytes) {
     const std::string text(input.below(40), static_cast<char>(input.byte()));
     switch (input.below(6)) {
       case 0:
-        http::h2::append_data(to, stream, Buffer(text), true);
+        http::detail::h2::append_data(to, stream, Buffer(text), true);
         expected.push_back("data " + name + ' ' + std::to_string(text.size()) + ' ' + text +
                            " end complete");
         break;
       case 1:
-        http::h2::append_rst_stream(to, stream, http::h2::ErrorCode(stream));
+        http::detail::h2::append_rst_stream(to, stream, http::detail::h2::ErrorCode(stream));
         expected.push_back("rst_stream " + name + ' ' + name);
         break;
       case 2:
-        http::h2::append_window_update(to, 0, stream);
+        http::detail::h2::append_window_update(to, 0, stream);
         expected.push_back("window_update 0 " + name);
         break;
       case 3:
-        http::h2::append_goaway(to, stream, http::h2::ErrorCode::cancel, text.substr(0, 20));
+        http::detail::h2::append_goaway(to, stream, http::detail::h2::ErrorCode::cancel,
+                                        text.substr(0, 20));
         expected.push_back("goaway 0 " + name + " 8 " + text.substr(0, 20));
         break;
       case 4:
-        http::h2::append_priority_update(to, stream, text.substr(0, 20));
+        http::detail::h2::append_priority_update(to, stream, text.substr(0, 20));
         expected.push_back("priority_update 0 " + name + ' ' + text.substr(0, 20));
         break;
       default:
-        http::h2::append_ping(to, "12345678", true);
+        http::detail::h2::append_ping(to, "12345678", true);
         expected.push_back("ping 0 ack 12345678");
         break;
     }
   }
   FramesVerdict verdict = test::read_frames(
-      std::string(http::h2::client_preface) + test::raw_frame(4, 0, 0, "") + to.to_string(),
+      std::string(http::detail::h2::client_preface) + test::raw_frame(4, 0, 0, "") + to.to_string(),
       Role::server, {}, false, limits);
   expect(verdict.error.empty(), verdict.error);
   verdict.frames.erase(verdict.frames.begin());
@@ -318,7 +319,7 @@ void check_writers(Bytes bytes) {
 
 void check_h2_frames(Bytes bytes) {
   const std::string text(text_of(bytes));
-  const std::string preface(http::h2::client_preface);
+  const std::string preface(http::detail::h2::client_preface);
   const std::string settings = test::raw_frame(4, 0, 0, "");
   check(text, Role::server, bytes);
   check(text, Role::client, bytes);

@@ -15,8 +15,8 @@
 namespace tambour::fuzz {
 namespace {
 
-using http::h2::HpackDecoder;
-using http::h2::HpackEncoder;
+using http::detail::h2::HpackDecoder;
+using http::detail::h2::HpackEncoder;
 using test::FieldList;
 
 /// Arbitrary blocks, and changes of SETTINGS_HEADER_TABLE_SIZE between them.
@@ -106,11 +106,11 @@ void check_round_trip(Bytes bytes) {
 void check_huffman(Bytes bytes) {
   const std::string_view text = text_of(bytes);
   std::string coded(text.size() + 1, '\0');
-  if (const char* const end = http::h2::encode_huffman(text, coded.data())) {
+  if (const char* const end = http::detail::h2::encode_huffman(text, coded.data())) {
     coded.resize(static_cast<std::size_t>(end - coded.data()));
     expect(coded.size() < text.size(), "the coded text is not shorter");
-    std::string decoded(http::h2::decoded_size_max(coded.size()), '\0');
-    const auto size = http::h2::decode_huffman(coded, decoded.data());
+    std::string decoded(http::detail::h2::decoded_size_max(coded.size()), '\0');
+    const auto size = http::detail::h2::decode_huffman(coded, decoded.data());
     expect(size && decoded.substr(0, *size) == text, "the decoded text is another");
   }
   // Arbitrary codes, as the value of a field.

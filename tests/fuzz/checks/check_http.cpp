@@ -14,8 +14,8 @@
 namespace tambour::fuzz {
 namespace {
 
-using http::h1::RequestParser;
-using http::h1::ResponseParser;
+using http::detail::h1::RequestParser;
+using http::detail::h1::ResponseParser;
 using test::Message;
 using test::StrictResponseParser;
 using test::Verdict;

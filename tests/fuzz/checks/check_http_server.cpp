@@ -41,7 +41,7 @@ Task<> answer(Request& request, Response& response) {
 /// The methods of the requests that get a response, as the parser reads them from the whole text.
 std::vector<Method> expected_responses(std::string_view text) {
   std::vector<Method> methods;
-  http::h1::RequestParser parser;
+  http::detail::h1::RequestParser parser;
   Buffer input(text);
   Buffer body;
   while (true) {
@@ -77,14 +77,14 @@ void check_responses(std::string_view text, const std::vector<Method>& methods) 
   Buffer input(text);
   Buffer body;
   for (const Method& method : methods) {
-    http::h1::ResponseParser parser;
+    http::detail::h1::ResponseParser parser;
     while (true) {
       const auto has_head = parser.parse_head(input, method);
       expect(has_head && *has_head, "a response is missing or malformed");
       if (!http::is_interim(parser.head().status)) break;
       parser.restart();
     }
-    const bool is_tunnel = parser.framing().kind == http::h1::BodyKind::tunnel;
+    const bool is_tunnel = parser.framing().kind == http::detail::h1::BodyKind::tunnel;
     while (!parser.is_complete() && !is_tunnel) {
       const auto read = parser.read_body(input, body, SIZE_MAX);
       expect(read.has_value(), "the body of a response is malformed");
@@ -108,11 +108,11 @@ Task<> talk(Endpoint to, std::string text, Buffer& received, bool& is_ended) {
 
 void check_http_server(Bytes bytes) {
   const std::string text(text_of(bytes));
-  SimulationOptions calm;
+  sim::Options calm;
   calm.trace = false;
-  Simulation simulation(1, calm);
-  SimulatedHost& host = simulation.add_host("server");
-  SimulatedHost& client = simulation.add_host("client");
+  sim::Simulation simulation(1, calm);
+  sim::Host& host = simulation.add_host("server");
+  sim::Host& client = simulation.add_host("client");
   EventLoop server_loop(host.loop_options());
   EventLoop loop(client.loop_options());
   const sockaddr_in address = host.endpoint(80);

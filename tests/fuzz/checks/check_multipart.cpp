@@ -16,7 +16,7 @@ namespace tambour::fuzz {
 namespace {
 
 using http::FormLimits;
-using http::forms::MultipartParser;
+using http::detail::forms::MultipartParser;
 
 enum class Ending { complete, truncated, rejected };
 
@@ -115,7 +115,7 @@ Parts parse(std::string_view text, std::size_t piece_bytes, std::size_t bytes_ma
       return parsed;
     }
     if (*event == MultipartParser::Event::part) {
-      for (const http::Field field : parser.fields())
+      for (const http::Field field : parser.headers())
         part.fields.emplace_back(field.name, field.value);
     }
     if (*event == MultipartParser::Event::part_end) {
@@ -147,7 +147,7 @@ void check_name(std::string_view text) {
 
 /// What was parsed, written again, is the same.
 void check_parameters(std::string_view text) {
-  const auto parsed = http::forms::parse_parameters(text);
+  const auto parsed = http::detail::forms::parse_parameters(text);
   if (!parsed) return;
   std::string again(parsed->value);
   for (const auto& [name, value] : parsed->parameters) {
@@ -155,7 +155,7 @@ void check_parameters(std::string_view text) {
     for (const char c : value) again.append(c == '"' || c == '\\' ? "\\" : "").append(1, c);
     again.append("\"");
   }
-  const auto second = http::forms::parse_parameters(again);
+  const auto second = http::detail::forms::parse_parameters(again);
   expect(second && second->value == parsed->value && second->parameters == parsed->parameters,
          "parameters that were written again differ");
 }

@@ -1,7 +1,7 @@
 // PROXY headers: arbitrary bytes, and headers that were written from values and then changed.
 #include <cerrno>
 
-#include <tambour/proxy_protocol.h>
+#include <tambour/net/proxy_protocol.h>
 
 #include "fuzz/bytes_checks.h"
 #include "fuzz/input.h"

@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include <tambour/http_url.h>
+#include <tambour/http/url.h>
 
 #include "fuzz/bytes_checks.h"
 #include "http/client/encode_url.h"
@@ -100,9 +100,9 @@ void check_valid(const Url& url) {
   const auto base = Url::parse("http://a/b/c?d").value();
   for (const auto& target : {base.resolve(url), url.resolve(base), url.resolve(url)}) {
     if (!target) {
-      expect(target.error() == HttpError::url_not_absolute ||
-                 target.error() == HttpError::url_ambiguous_path ||
-                 target.error() == HttpError::url_too_long,
+      expect(target.error() == http::ErrorCode::url_not_absolute ||
+                 target.error() == http::ErrorCode::url_ambiguous_path ||
+                 target.error() == http::ErrorCode::url_too_long,
              "resolve() failed with another error");
       continue;
     }
@@ -115,8 +115,8 @@ void check_valid(const Url& url) {
 
 /// What clients make of text that need not be a URL.
 void check_encoded(std::string_view text) {
-  const std::string encoded = http::client::encode_url(text);
-  expect(http::client::encode_url(encoded) == encoded, "encoding twice changes the text");
+  const std::string encoded = http::detail::client::encode_url(text);
+  expect(http::detail::client::encode_url(encoded) == encoded, "encoding twice changes the text");
   const auto url = Url::parse(encoded);
   const bool has_control = std::ranges::any_of(
       encoded, [](char c) { return static_cast<unsigned char>(c) < 32 || c == 127; });
@@ -141,9 +141,9 @@ void check_url(Bytes bytes) {
     expect(same(url->parts(), parts), "the components differ from those of the model");
     check_valid(*url);
   } else {
-    expect(!plausible || url.error() == HttpError::url_bad_host ||
-               url.error() == HttpError::url_bad_port ||
-               url.error() == HttpError::url_bad_character,
+    expect(!plausible || url.error() == http::ErrorCode::url_bad_host ||
+               url.error() == http::ErrorCode::url_bad_port ||
+               url.error() == http::ErrorCode::url_bad_character,
            "a URL was rejected");
     if (!parts.authority) expect(!plausible, "a URL without an authority was rejected");
   }

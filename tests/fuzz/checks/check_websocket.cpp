@@ -24,7 +24,7 @@
 namespace tambour::fuzz {
 namespace {
 
-using http::ws::close_code_for;
+using http::detail::ws::close_code_for;
 using test::FrameLimits;
 using test::FrameReader;
 using test::Received;
@@ -250,7 +250,7 @@ void check_writer(const std::string& payload, std::size_t fragment_bytes_max) {
   };
   for (const Role role : {Role::server, Role::client}) {
     Buffer buffer;
-    http::ws::FrameWriter writer(role, fill);
+    http::detail::ws::FrameWriter writer(role, fill);
     writer.append_message(buffer, Buffer(payload), {.fragment_bytes_max = fragment_bytes_max});
     FrameReader reader(role == Role::server ? Role::client : Role::server, no_limits);
     reader.add(buffer.to_string());
@@ -263,7 +263,7 @@ void check_text(const std::string& text) {
   // Vectors are used for long text only.
   for (const std::size_t before : {0, 61, 100}) {
     const std::string whole = std::string(before, 'a') + text + std::string(before / 2, 'b');
-    http::ws::Utf8Validator validator;
+    http::detail::ws::Utf8Validator validator;
     Text found = Text::invalid;
     if (validator.append(std::as_bytes(std::span(whole))))
       found = validator.is_complete() ? Text::valid : Text::incomplete;
@@ -281,19 +281,19 @@ void check_handshake(const std::string& text) {
   static_cast<void>(head.fields.add("Upgrade", "websocket"));
   static_cast<void>(head.fields.add("Connection", "upgrade"));
   static_cast<void>(head.fields.add("Sec-WebSocket-Version", "13"));
-  if (const auto request = http::ws::read_request(head))
+  if (const auto request = http::detail::ws::read_request(head))
     expect(request->key.size() == 24, "a key of another size was accepted");
-  const auto offers = http::ws::parse_extensions(head.fields);
+  const auto offers = http::detail::ws::parse_extensions(head.fields);
   if (!offers) return;
-  const auto accepted = http::ws::accept_deflate(*offers, {});
+  const auto accepted = http::detail::ws::accept_deflate(*offers, {});
   if (!accepted) return;
   http::Fields answer;
   expect(answer.add("Sec-WebSocket-Extensions", accepted->field).has_value(),
          "the answer is not a value of a field");
-  const auto chosen = http::ws::parse_extensions(answer);
+  const auto chosen = http::detail::ws::parse_extensions(answer);
   expect(chosen.has_value(), "the answer cannot be parsed");
-  const http::ws::DeflateOptions options{.window_bits = 15, .peer_window_bits = 15};
-  const auto confirmed = http::ws::confirm_deflate(*chosen, &options);
+  const http::detail::ws::DeflateOptions options{.window_bits = 15, .peer_window_bits = 15};
+  const auto confirmed = http::detail::ws::confirm_deflate(*chosen, &options);
   expect(confirmed && *confirmed == accepted->agreement, "the client reads another agreement");
 }
 
@@ -323,7 +323,7 @@ std::optional<std::string> inflate_at_once(std::string coded) {
 
 std::optional<std::string> inflate_in_pieces(const std::string& coded, std::size_t piece_bytes,
                                              std::size_t bytes_max) {
-  using namespace http::websocket;
+  using namespace http::detail::websocket;
   Inflater inflater({}, {.message_bytes_max = inflated_bytes_max, .ratio_max = 0});
   Buffer input;
   Buffer output;
@@ -350,8 +350,8 @@ void check_deflate(const std::string& text, std::size_t piece) {
   } catch (const std::out_of_range&) {
     // Nothing to compare with.
   }
-  http::websocket::Deflater deflater({.window_bits = 8 + static_cast<int>(piece % 8)});
-  http::websocket::Inflater inflater({.window_bits = 8 + static_cast<int>(piece % 8)});
+  http::detail::websocket::Deflater deflater({.window_bits = 8 + static_cast<int>(piece % 8)});
+  http::detail::websocket::Inflater inflater({.window_bits = 8 + static_cast<int>(piece % 8)});
   for (int i = 0; i < 2; ++i) {
     Buffer coded;
     deflater.compress(Buffer(text.substr(0, piece)), false, coded);

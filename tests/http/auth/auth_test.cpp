@@ -1,9 +1,9 @@
 // Basic authentication.
+#include <tambour/http/auth.h>
+
 #include <string>
 
 #include <gtest/gtest.h>
-
-#include <tambour/http_auth.h>
 
 namespace tambour::auth_test {
 namespace {
@@ -42,7 +42,7 @@ TEST(HttpBasicAuthentication, malformed_values) {
         "Basic YTpi=", "Basic YTp=", "Basic YTpiY", "Basic YTp!", "Basic YQA6Yg==", "Basic YTpj\n"})
     EXPECT_FALSE(http::parse_basic_credentials(bad)) << bad;
   EXPECT_FALSE(http::parse_basic_credentials("Basic YTpiZ==")) << "bits that are not zero";
-  const std::string error = make_error_code(HttpError::bad_credentials).message();
+  const std::string error = make_error_code(http::ErrorCode::bad_credentials).message();
   EXPECT_EQ(formatted("a:b", "c"), error);
   EXPECT_EQ(formatted("a", "b\nc"), error);
   EXPECT_EQ(formatted("a\tb", "c"), error);

@@ -6,8 +6,8 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/http_client.h>
-#include <tambour/stream_error.h>
+#include <tambour/http/client.h>
+#include <tambour/net/stream_error.h>
 
 #include "http/support/coded.h"
 #include "http/support/scripted_server.h"
@@ -39,8 +39,8 @@ Task<> get(Client& client, ClientRequest request, Got& got) {
     got.text = "error: " + response.error().message();
     co_return;
   }
-  got.coding = response->fields().joined("Content-Encoding");
-  got.has_length = response->fields().contains("Content-Length");
+  got.coding = response->headers().joined("Content-Encoding");
+  got.has_length = response->headers().contains("Content-Length");
   auto text = co_await response->read_text();
   got.text = text ? *text : "error in body: " + text.error().message();
   EXPECT_EQ(response->is_complete(), text.has_value());
@@ -61,9 +61,9 @@ class HttpClientCoding : public testing::Test {
     Client client(loop, std::move(options));
     request.url = server.url();
     Got result;
-    spawn(loop, [](EventLoop& on, Task<> task) -> Task<> {
+    spawn(loop, [](EventLoop& place, Task<> task) -> Task<> {
       co_await std::move(task);
-      on.stop();
+      place.stop();
     }(loop, get(client, std::move(request), result)));
     loop.run();
     idle_ = client.idle_connections();
@@ -134,7 +134,7 @@ TEST_F(HttpClientCoding, incomplete_and_malformed_bodies) {
   EXPECT_EQ(got(ok(coded.substr(0, coded.size() - 1), field)).text,
             "error in body: " + Error(StreamError::truncated).message());
   const std::string malformed =
-      "error in body: " + make_error_code(HttpError::bad_content_coding).message();
+      "error in body: " + make_error_code(http::ErrorCode::bad_content_coding).message();
   EXPECT_EQ(got(ok("text", field)).text, malformed);
   EXPECT_EQ(got(ok(coded + "more", field)).text, malformed);
   std::string changed = coded;
@@ -146,12 +146,12 @@ TEST_F(HttpClientCoding, limits_of_decoded_bodies) {
   const std::string zeros = encoded(Coding::gzip, std::string(20'000'000, '\0'));
   const std::string field = "Content-Encoding: gzip\r\n";
   EXPECT_EQ(got(ok(zeros, field)).text,
-            "error in body: " + make_error_code(HttpError::body_too_large).message())
+            "error in body: " + make_error_code(http::ErrorCode::body_too_large).message())
       << "the limit of read_text()";
   ClientOptions options;
   options.limits.body_bytes_max = 1'000'000;
   EXPECT_EQ(got(ok(zeros, field), {}, options).text,
-            "error in body: " + make_error_code(HttpError::decoded_too_large).message());
+            "error in body: " + make_error_code(http::ErrorCode::decoded_too_large).message());
   EXPECT_EQ(idle_, 0U);
 }
 

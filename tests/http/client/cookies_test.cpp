@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/http_client.h>
+#include <tambour/http/client.h>
 
 #include "http/support/curl.h"
 #include "http/support/scripted_server.h"
@@ -65,11 +65,11 @@ class HttpClientCookies : public testing::Test {
     return ok(cookies);
   }
   /// Fetches each path of the first server in turn.
-  void get(Client& client, const std::vector<std::string>& paths, std::string own = "") {
+  void get(Client& client, const std::vector<std::string>& paths, std::string own_text = "") {
     spawn(loop,
-          [](HttpClientCookies& test, Client& by, std::vector<std::string> each,
+          [](HttpClientCookies& test, Client& by, std::vector<std::string> texts,
              std::string cookie) -> Task<> {
-            for (const std::string& path : each) {
+            for (const std::string& path : texts) {
               ClientRequest request(test.first.url(path));
               if (!cookie.empty()) static_cast<void>(request.fields.set("Cookie", cookie));
               auto response = co_await by.send(std::move(request));
@@ -77,7 +77,7 @@ class HttpClientCookies : public testing::Test {
               if (response) static_cast<void>(co_await response->read_text());
             }
             test.loop.stop();
-          }(*this, client, paths, std::move(own)));
+          }(*this, client, paths, std::move(own_text)));
     loop.run();
   }
 
@@ -133,7 +133,7 @@ TEST_F(HttpClientCookies, agree_with_curl) {
   options.cookies = std::make_shared<CookieJar>();
   Client client(loop, options);
   get(client, paths);
-  const std::string own = std::exchange(log, "");
+  const std::string own_text = std::exchange(log, "");
   std::string arguments = "-L -b ''";
   for (const std::string& path : paths) arguments += " " + first.url(path);
   std::thread curl([&] {
@@ -142,7 +142,7 @@ TEST_F(HttpClientCookies, agree_with_curl) {
   });
   loop.run();
   curl.join();
-  EXPECT_EQ(with_sorted_cookies(own), with_sorted_cookies(log));
+  EXPECT_EQ(with_sorted_cookies(own_text), with_sorted_cookies(log));
 }
 
 }  // namespace

@@ -35,10 +35,10 @@ class HttpsClient : public test::OnEveryBackend {
           auto body = co_await request.body().read_all();
           if (!body) co_return;
           if (!redirect_to.empty()) {
-            or_throw(response.fields().set("Location", redirect_to));
+            or_throw(response.headers().set("Location", redirect_to));
             response.send(http::Status::found);
           } else {
-            const bool resumed = request.connection().tls()->resumed();
+            const bool resumed = request.connection().tls()->is_resumed();
             response.send((resumed ? "resumed " : "full ") + body->to_string());
           }
         },
@@ -51,9 +51,9 @@ class HttpsClient : public test::OnEveryBackend {
 
   std::string got(Client& client, std::string url, std::string body = "") {
     std::string text;
-    run([](Client& by, std::string to, std::string what, std::string& into) -> Task<> {
+    run([](Client& by, std::string to, std::string subject, std::string& into) -> Task<> {
       auto response =
-          co_await by.send(http::ClientRequest(http::Method::put, std::move(to), Buffer(what)));
+          co_await by.send(http::ClientRequest(http::Method::put, std::move(to), Buffer(subject)));
       if (!response) {
         into = "error: " + response.error().message();
         co_return;
@@ -80,15 +80,15 @@ TEST_P(HttpsClient, requests_share_a_connection_and_new_ones_resume_the_session)
 }
 
 TEST_P(HttpsClient, the_server_must_prove_its_name) {
-  TlsServerOptions options;
+  tls::ServerOptions options;
   test::CertificateOptions of_another_host;
   of_another_host.names = {"DNS:example.org"};
   options.identities = {test::Contexts::authority().issue(of_another_host).identity()};
-  contexts.server = or_throw(TlsServerContext::create(options));
+  contexts.server = or_throw(tls::ServerContext::create(options));
   http::Server server = serve();
   Client client(loop(), {.connect = contexts.client});
   EXPECT_EQ(got(client, url_of(server)),
-            "error: " + make_error_code(TlsError::certificate_wrong_host).message());
+            "error: " + make_error_code(tls::ErrorCode::certificate_wrong_host).message());
   Client of_the_system(loop());
   EXPECT_TRUE(got(of_the_system, url_of(server)).starts_with("error: "));
   EXPECT_EQ(of_the_system.connections(), 0U);
@@ -102,9 +102,9 @@ TEST_P(HttpsClient, a_redirect_to_a_url_without_tls_is_returned) {
 
 TEST_P(HttpsClient, a_request_is_repeated_if_a_kept_connection_ends_without_close_notify) {
   int requests = 0;
-  ListenOptions how;
-  how.tls = contexts.server;
-  TcpServer server = or_throw(TcpServer::listen(loop(), Endpoint::loopback_v4(0), how));
+  ListenOptions options;
+  options.tls = contexts.server;
+  TcpServer server = or_throw(TcpServer::listen(loop(), Endpoint::loopback_v4(0), options));
   server.serve([&requests](TcpStream stream) -> Task<> {
     Buffer in;
     for (int request = 1; request <= 2; ++request) {
@@ -146,26 +146,26 @@ TEST_P(HttpsClient, tunnels_of_proxies) {
   options.connect.proxy = "http://" + proxy.authority();
   Client client(loop(), options);
   EXPECT_EQ(got(client, url_of(server, "other.test")),
-            "error: " + make_error_code(TlsError::certificate_wrong_host).message());
+            "error: " + make_error_code(tls::ErrorCode::certificate_wrong_host).message());
 }
 
 /// RFC 7301, section 3.2: what was negotiated is what must be spoken.
 TEST_P(HttpsClient, a_protocol_of_alpn_that_is_not_spoken_fails) {
   for (const auto& [protocol, error] :
-       {std::pair<std::string, HttpError>("h2", HttpError::negotiated_http_2),
-        {"dot", HttpError::negotiated_other_protocol},
+       {std::pair<std::string, http::ErrorCode>("h2", http::ErrorCode::negotiated_http_2),
+        {"dot", http::ErrorCode::negotiated_other_protocol},
         {"http/1.1", {}}}) {
-    TlsServerOptions server_options;
+    tls::ServerOptions server_options;
     server_options.alpn = {protocol};
     server_options.identities = {
         test::Contexts::authority().issue({.names = {"DNS:localhost"}}).identity()};
     ListenOptions listening;
-    listening.tls = or_throw(TlsServerContext::create(server_options));
+    listening.tls = or_throw(tls::ServerContext::create(server_options));
     test::KeptConnections server(loop(), listening);
-    TlsClientOptions client_options;
+    tls::ClientOptions client_options;
     client_options.alpn = {"h2", "dot", "http/1.1"};
     client_options.authorities = test::Contexts::authority().pem();
-    Client client(loop(), {.connect = or_throw(TlsClientContext::create(client_options))});
+    Client client(loop(), {.connect = or_throw(tls::ClientContext::create(client_options))});
     const std::string text = got(client, server.url("https"));
     if (protocol == "http/1.1") {
       EXPECT_EQ(text, "0");
@@ -174,7 +174,7 @@ TEST_P(HttpsClient, a_protocol_of_alpn_that_is_not_spoken_fails) {
       EXPECT_EQ(client.connections(), 0U);
     }
   }
-  EXPECT_NE(make_error_code(HttpError::negotiated_http_2).message().find("\"h2\""),
+  EXPECT_NE(make_error_code(http::ErrorCode::negotiated_http_2).message().find("\"h2\""),
             std::string::npos);
 }
 
@@ -187,21 +187,21 @@ TEST_P(HttpsClient, a_kept_connection_on_which_something_has_arrived_is_not_used
     test::KeptConnections server(loop(), listening);
     Client client(loop(), {.connect = contexts.client});
     std::string texts;
-    run([](Client& by, test::KeptConnections& at, Change what, std::string& into) -> Task<> {
+    run([](Client& by, test::KeptConnections& at, Change subject, std::string& into) -> Task<> {
       const auto post = [](Client& with, std::string url) -> Task<std::string> {
         auto response = co_await with.send(http::ClientRequest(http::Method::post, std::move(url)));
         if (!response) co_return "error: " + response.error().message();
         co_return (co_await response->read_text()).value_or("error in body");
       };
       into = co_await post(by, at.url("https"));
-      if (what == Change::data) {
+      if (subject == Change::data) {
         const auto sent = co_await at.stream(0).write("HTTP/1.1 200 OK\r\n\r\nevil");
         EXPECT_TRUE(sent);
-      } else if (what == Change::close_notify) {
+      } else if (subject == Change::close_notify) {
         const auto ended = co_await at.stream(0).shutdown_write();
         EXPECT_TRUE(ended);
-      } else if (what == Change::end) {
-        EXPECT_EQ(::shutdown(at.stream(0).descriptor(), SHUT_WR), 0);
+      } else if (subject == Change::end) {
+        EXPECT_EQ(::shutdown(at.stream(0).fd(), SHUT_WR), 0);
       }
       into += " " + co_await post(by, at.url("https"));
     }(client, server, change, texts));

@@ -11,8 +11,8 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/http_client.h>
-#include <tambour/when.h>
+#include <tambour/http/client.h>
+#include <tambour/task/combinators.h>
 
 #include "http/support/scripted_server.h"
 #include "support/on_every_backend.h"
@@ -44,7 +44,7 @@ class HttpKeptConnections : public test::OnEveryBackend {
     std::string texts;
     run([](Client& by, test::KeptConnections& at, Change& changes, std::string& into) -> Task<> {
       into = co_await post(by, at.url());
-      changes(at.stream(0).descriptor());
+      changes(at.stream(0).fd());
       into += " " + co_await post(by, at.url());
     }(client, server, change, texts));
     client.close_idle_connections();

@@ -12,8 +12,8 @@
 namespace tambour::lenient_responses_test {
 namespace {
 
-using http::h1::RequestParser;
-using http::h1::ResponseParser;
+using http::detail::h1::RequestParser;
+using http::detail::h1::ResponseParser;
 using test::StrictResponseParser;
 using namespace std::string_literals;
 
@@ -40,7 +40,7 @@ void expect_accepted(const std::vector<Accepted>& table) {
     EXPECT_EQ(message.end, response.text.size()) << response.text;
     const Error strict = test::read_in_every_way<StrictResponseParser>(response.text).error;
     EXPECT_NE(strict, StreamError::eof) << response.text;
-    EXPECT_EQ(strict.category(), http_category()) << response.text;
+    EXPECT_EQ(strict.category(), http::error_category()) << response.text;
   }
 }
 
@@ -158,72 +158,74 @@ TEST(LenientTrailers, are_ignored_if_they_are_not_allowed) {
 
 struct Rejected {
   std::string text;
-  HttpError error;
+  http::ErrorCode error;
 };
 
 TEST(LenientResponses, are_rejected_if_their_framing_is_not_certain) {
   const std::vector<Rejected> table = {
       {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n",
-       HttpError::several_content_lengths},
-      {"HTTP/1.1 200 OK\r\nContent-Length: 5, 6\r\n\r\n", HttpError::several_content_lengths},
-      {"HTTP/1.1 200 OK\r\nContent-Length: 5,\r\n\r\n", HttpError::bad_content_length},
-      {"HTTP/1.1 200 OK\r\nContent-Length:\r\n\r\n", HttpError::bad_content_length},
-      {"HTTP/1.1 200 OK\r\nContent-Length: 5\x01\r\n\r\n", HttpError::bad_field_value},
-      {"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n 0\r\n\r\n", HttpError::folded_field},
-      {"HTTP/1.1 200 OK\r\nContent-Length:\r\n 10\r\n\r\n", HttpError::folded_field},
-      {"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n \r\n\r\n", HttpError::folded_field},
-      {"HTTP/1.1 200 OK\r\nContent-Length : 1\r\n\r\n", HttpError::space_before_colon},
-      {"HTTP/1.1 200 OK\r\ntransfer-encoding\t: chunked\r\n\r\n", HttpError::space_before_colon},
-      {"HTTP/1.1 200 OK\r\nTransfer-Encoding:\r\n chunked\r\n\r\n", HttpError::folded_field},
-      {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n , x\r\n\r\n", HttpError::folded_field},
+       http::ErrorCode::several_content_lengths},
+      {"HTTP/1.1 200 OK\r\nContent-Length: 5, 6\r\n\r\n", http::ErrorCode::several_content_lengths},
+      {"HTTP/1.1 200 OK\r\nContent-Length: 5,\r\n\r\n", http::ErrorCode::bad_content_length},
+      {"HTTP/1.1 200 OK\r\nContent-Length:\r\n\r\n", http::ErrorCode::bad_content_length},
+      {"HTTP/1.1 200 OK\r\nContent-Length: 5\x01\r\n\r\n", http::ErrorCode::bad_field_value},
+      {"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n 0\r\n\r\n", http::ErrorCode::folded_field},
+      {"HTTP/1.1 200 OK\r\nContent-Length:\r\n 10\r\n\r\n", http::ErrorCode::folded_field},
+      {"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n \r\n\r\n", http::ErrorCode::folded_field},
+      {"HTTP/1.1 200 OK\r\nContent-Length : 1\r\n\r\n", http::ErrorCode::space_before_colon},
+      {"HTTP/1.1 200 OK\r\ntransfer-encoding\t: chunked\r\n\r\n",
+       http::ErrorCode::space_before_colon},
+      {"HTTP/1.1 200 OK\r\nTransfer-Encoding:\r\n chunked\r\n\r\n", http::ErrorCode::folded_field},
+      {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n , x\r\n\r\n",
+       http::ErrorCode::folded_field},
       {"HTTP/1.1 200 OK\r\nTransfer-Encoding: \x0B"
        "chunked\r\n\r\n",
-       HttpError::bad_field_value},
+       http::ErrorCode::bad_field_value},
       {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n",
-       HttpError::length_with_transfer_encoding},
+       http::ErrorCode::length_with_transfer_encoding},
       {"HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
-       HttpError::transfer_encoding_in_http_1_0},
+       http::ErrorCode::transfer_encoding_in_http_1_0},
       {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, identity\r\n\r\n",
-       HttpError::bad_transfer_encoding},
-      {"HTTP/1.1 200 OK\r\n A: b\r\n\r\n", HttpError::folded_field},
-      {"HTTP/1.1 200 OK\r\n \r\n\r\n", HttpError::folded_field},
-      {"HTTP/1.1 200 OK\r\nA: b\0\r\n\r\n"s, HttpError::bad_field_value},
-      {"HTTP/1.1 200 OK\r\nA: b\r\n c\0\r\n\r\n"s, HttpError::bad_field_value},
-      {"HTTP/1.1 200 OK\r\nA: b\rc\r\n\r\n", HttpError::bare_carriage_return},
-      {"HTTP/1.1 200 OK\r\nA: b\r\r\n\r\n", HttpError::bare_carriage_return},
-      {"HTTP/1.1 200 OK\r\nA: b\r\n c\rd\r\n\r\n", HttpError::bare_carriage_return},
-      {"HTTP/1.1 200 OK\r\nA\r\n\r\n", HttpError::missing_colon},
-      {"HTTP/1.1 200 OK\r\nA\r\n : b\r\n\r\n", HttpError::missing_colon},
-      {"HTTP/1.1 200 OK\r\nA b: c\r\n\r\n", HttpError::bad_field_name},
-      {"HTTP/1.1 200 OK\r\nA\x0B: c\r\n\r\n", HttpError::bad_field_name},
-      {"HTTP/1.1 200OK\r\n\r\n", HttpError::bad_status_line},
-      {"HTTP/1.1 2000\r\n\r\n", HttpError::bad_status_line},
-      {"HTTP/1.1 20\r\n\r\n", HttpError::bad_status_line},
-      {"HTTP/1.1 20 OK\r\n\r\n", HttpError::bad_status_line},
-      {"HTTP/1.1 \r\n\r\n", HttpError::bad_status_line},
-      {"HTTP/1.1\r\n\r\n", HttpError::bad_status_line},
-      {"HTTP/1.1 200 O\rK\r\n\r\n", HttpError::bare_carriage_return},
-      {" HTTP/1.1 200 OK\r\n\r\n", HttpError::bad_version},
-      {"\r\nHTTP/1.1 200 OK\r\n\r\n", HttpError::bad_version},
-      {"\nHTTP/1.1 200 OK\r\n\r\n", HttpError::bad_version},
-      {chunked("5\nhello\r\n0\r\n\r\n"), HttpError::bare_line_feed},
-      {chunked("5;a\nhello\r\n0\r\n\r\n"), HttpError::bare_line_feed},
-      {chunked("5 \nhello\r\n0\r\n\r\n"), HttpError::bare_line_feed},
-      {chunked("5\r\nhello\n0\r\n\r\n"), HttpError::bad_chunk_end},
-      {chunked("5\r\nhello0\r\n\r\n"), HttpError::bad_chunk_end},
-      {chunked("5;a\rb\r\nhello\r\n0\r\n\r\n"), HttpError::bare_carriage_return},
-      {chunked("5;a\x01\r\nhello\r\n0\r\n\r\n"), HttpError::bad_chunk_extension},
-      {chunked("5;a\0\r\nhello\r\n0\r\n\r\n"s), HttpError::bad_chunk_extension},
-      {chunked(" 5\r\nhello\r\n0\r\n\r\n"), HttpError::bad_chunk_size},
-      {chunked("5 5\r\nhello\r\n0\r\n\r\n"), HttpError::bad_chunk_size},
-      {chunked("5x\r\nhello\r\n0\r\n\r\n"), HttpError::bad_chunk_size},
-      {chunked("0x5\r\nhello\r\n0\r\n\r\n"), HttpError::bad_chunk_size},
-      {chunked("\r\n"), HttpError::bad_chunk_size},
-      {chunked("1000000000000005\r\nhello\r\n0\r\n\r\n"), HttpError::bad_chunk_size},
-      {chunked("10000000000000000\r\n"), HttpError::bad_chunk_size},
-      {chunked("00000000000000005\r\nhello\r\n0\r\n\r\n"), HttpError::bad_chunk_size},
-      {chunked("0\r\nContent-Length : 5\r\n\r\n"), HttpError::space_before_colon},
-      {chunked("0\r\nContent-Length: 5\0\r\n\r\n"s), HttpError::bad_field_value},
+       http::ErrorCode::bad_transfer_encoding},
+      {"HTTP/1.1 200 OK\r\n A: b\r\n\r\n", http::ErrorCode::folded_field},
+      {"HTTP/1.1 200 OK\r\n \r\n\r\n", http::ErrorCode::folded_field},
+      {"HTTP/1.1 200 OK\r\nA: b\0\r\n\r\n"s, http::ErrorCode::bad_field_value},
+      {"HTTP/1.1 200 OK\r\nA: b\r\n c\0\r\n\r\n"s, http::ErrorCode::bad_field_value},
+      {"HTTP/1.1 200 OK\r\nA: b\rc\r\n\r\n", http::ErrorCode::bare_carriage_return},
+      {"HTTP/1.1 200 OK\r\nA: b\r\r\n\r\n", http::ErrorCode::bare_carriage_return},
+      {"HTTP/1.1 200 OK\r\nA: b\r\n c\rd\r\n\r\n", http::ErrorCode::bare_carriage_return},
+      {"HTTP/1.1 200 OK\r\nA\r\n\r\n", http::ErrorCode::missing_colon},
+      {"HTTP/1.1 200 OK\r\nA\r\n : b\r\n\r\n", http::ErrorCode::missing_colon},
+      {"HTTP/1.1 200 OK\r\nA b: c\r\n\r\n", http::ErrorCode::bad_field_name},
+      {"HTTP/1.1 200 OK\r\nA\x0B: c\r\n\r\n", http::ErrorCode::bad_field_name},
+      {"HTTP/1.1 200OK\r\n\r\n", http::ErrorCode::bad_status_line},
+      {"HTTP/1.1 2000\r\n\r\n", http::ErrorCode::bad_status_line},
+      {"HTTP/1.1 20\r\n\r\n", http::ErrorCode::bad_status_line},
+      {"HTTP/1.1 20 OK\r\n\r\n", http::ErrorCode::bad_status_line},
+      {"HTTP/1.1 \r\n\r\n", http::ErrorCode::bad_status_line},
+      {"HTTP/1.1\r\n\r\n", http::ErrorCode::bad_status_line},
+      {"HTTP/1.1 200 O\rK\r\n\r\n", http::ErrorCode::bare_carriage_return},
+      {" HTTP/1.1 200 OK\r\n\r\n", http::ErrorCode::bad_version},
+      {"\r\nHTTP/1.1 200 OK\r\n\r\n", http::ErrorCode::bad_version},
+      {"\nHTTP/1.1 200 OK\r\n\r\n", http::ErrorCode::bad_version},
+      {chunked("5\nhello\r\n0\r\n\r\n"), http::ErrorCode::bare_line_feed},
+      {chunked("5;a\nhello\r\n0\r\n\r\n"), http::ErrorCode::bare_line_feed},
+      {chunked("5 \nhello\r\n0\r\n\r\n"), http::ErrorCode::bare_line_feed},
+      {chunked("5\r\nhello\n0\r\n\r\n"), http::ErrorCode::bad_chunk_end},
+      {chunked("5\r\nhello0\r\n\r\n"), http::ErrorCode::bad_chunk_end},
+      {chunked("5;a\rb\r\nhello\r\n0\r\n\r\n"), http::ErrorCode::bare_carriage_return},
+      {chunked("5;a\x01\r\nhello\r\n0\r\n\r\n"), http::ErrorCode::bad_chunk_extension},
+      {chunked("5;a\0\r\nhello\r\n0\r\n\r\n"s), http::ErrorCode::bad_chunk_extension},
+      {chunked(" 5\r\nhello\r\n0\r\n\r\n"), http::ErrorCode::bad_chunk_size},
+      {chunked("5 5\r\nhello\r\n0\r\n\r\n"), http::ErrorCode::bad_chunk_size},
+      {chunked("5x\r\nhello\r\n0\r\n\r\n"), http::ErrorCode::bad_chunk_size},
+      {chunked("0x5\r\nhello\r\n0\r\n\r\n"), http::ErrorCode::bad_chunk_size},
+      {chunked("\r\n"), http::ErrorCode::bad_chunk_size},
+      {chunked("1000000000000005\r\nhello\r\n0\r\n\r\n"), http::ErrorCode::bad_chunk_size},
+      {chunked("10000000000000000\r\n"), http::ErrorCode::bad_chunk_size},
+      {chunked("00000000000000005\r\nhello\r\n0\r\n\r\n"), http::ErrorCode::bad_chunk_size},
+      {chunked("0\r\nContent-Length : 5\r\n\r\n"), http::ErrorCode::space_before_colon},
+      {chunked("0\r\nContent-Length: 5\0\r\n\r\n"s), http::ErrorCode::bad_field_value},
   };
   for (const Rejected& response : table) {
     const test::Verdict verdict = test::read_in_every_way<ResponseParser>(response.text);
@@ -241,12 +243,13 @@ TEST(LenientResponses, have_the_limits_of_strict_ones) {
   std::string folds = "A: b\r\n";
   for (int i = 0; i < 15; ++i) folds += " c\r\n";
   const std::vector<Rejected> table = {
-      {empty_with(folds), HttpError::fields_too_large},
-      {empty_with("A: b\r\n " + std::string(40, 'c') + "\r\n"), HttpError::fields_too_large},
-      {empty_with("A:1\r\nB:2\r\nC:3\r\nD:4\r\nE:5\r\n"), HttpError::too_many_fields},
-      {chunked("0\r\nHost: " + std::string(40, 'c') + "\r\n\r\n"), HttpError::fields_too_large},
-      {chunked("5" + std::string(17, ' ') + "\r\n"), HttpError::chunk_extensions_too_large},
-      {chunked("5;" + std::string(16, 'a') + "\r\n"), HttpError::chunk_extensions_too_large},
+      {empty_with(folds), http::ErrorCode::fields_too_large},
+      {empty_with("A: b\r\n " + std::string(40, 'c') + "\r\n"), http::ErrorCode::fields_too_large},
+      {empty_with("A:1\r\nB:2\r\nC:3\r\nD:4\r\nE:5\r\n"), http::ErrorCode::too_many_fields},
+      {chunked("0\r\nHost: " + std::string(40, 'c') + "\r\n\r\n"),
+       http::ErrorCode::fields_too_large},
+      {chunked("5" + std::string(17, ' ') + "\r\n"), http::ErrorCode::chunk_extensions_too_large},
+      {chunked("5;" + std::string(16, 'a') + "\r\n"), http::ErrorCode::chunk_extensions_too_large},
   };
   for (const Rejected& response : table) {
     const test::Verdict verdict = test::read_in_every_way<ResponseParser>(response.text, small);
@@ -270,7 +273,7 @@ TEST(LenientResponses, are_not_requests) {
         post + "Transfer-Encoding: chunked\r\n\r\n0000000000000000\r\n\r\n",
         post + "Transfer-Encoding: chunked\r\n\r\n0\r\nHost: a\r\n\r\n"}) {
     const test::Verdict verdict = test::read_in_every_way<RequestParser>(text);
-    EXPECT_EQ(verdict.error.category(), http_category()) << text;
+    EXPECT_EQ(verdict.error.category(), http::error_category()) << text;
     for (const test::Message& message : verdict.messages) EXPECT_FALSE(message.is_complete);
   }
 }

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/http_client.h>
+#include <tambour/http/client.h>
 
 #include "http/client/encode_url.h"
 #include "http/client/redirect.h"
@@ -60,39 +60,43 @@ TEST(EncodedUrl, has_no_characters_that_are_not_allowed) {
            Case{"", ""},
            Case{"%41", "%41"},
        }) {
-    EXPECT_EQ(http::client::encode_url(text), expected) << text;
+    EXPECT_EQ(http::detail::client::encode_url(text), expected) << text;
   }
 }
 
 TEST(RequestUrl, is_encoded_unless_that_would_change_its_meaning) {
   const auto url = [](const std::string& text) {
-    const auto parsed = http::client::parse_request_url(text);
+    const auto parsed = http::detail::client::parse_request_url(text);
     return parsed ? parsed->to_string() : parsed.error().message();
   };
-  const auto error = [](HttpError what) { return make_error_code(what).message(); };
+  const auto error = [](http::ErrorCode error_code) {
+    return make_error_code(error_code).message();
+  };
   EXPECT_EQ(url("http://a/b c?d|e"), "http://a/b%20c?d%7Ce");
   EXPECT_EQ(url("http://a/%C3%A9%"), "http://a/%C3%A9%25");
   // What could split a request.
   for (const char* const text : {"http://a/b\r\nX: y", "http://a/?b\n", "http://a\r\n/",
                                  "http://u\r\n@a/", "http://a/\x7F", "http://a/b\rc#"})
     EXPECT_NE(url(text).find("The URL"), std::string::npos) << text;
-  EXPECT_EQ(url("http://a/\0"s), error(HttpError::url_bad_character));
-  EXPECT_EQ(url("http://a b/"), error(HttpError::url_bad_host));
-  EXPECT_EQ(url("http://\xC3\xA9/"), error(HttpError::url_bad_host));
-  EXPECT_EQ(url("http:///a b"), error(HttpError::url_bad_host));
-  EXPECT_EQ(url("http://a:b c/"), error(HttpError::url_bad_port));
-  EXPECT_EQ(url("ftp://a/b c"), error(HttpError::url_bad_scheme));
-  EXPECT_EQ(url("a b"), error(HttpError::url_not_absolute));
-  EXPECT_EQ(url("http://a/" + std::string(30'000, ' ') + "b"), error(HttpError::url_too_long));
+  EXPECT_EQ(url("http://a/\0"s), error(http::ErrorCode::url_bad_character));
+  EXPECT_EQ(url("http://a b/"), error(http::ErrorCode::url_bad_host));
+  EXPECT_EQ(url("http://\xC3\xA9/"), error(http::ErrorCode::url_bad_host));
+  EXPECT_EQ(url("http:///a b"), error(http::ErrorCode::url_bad_host));
+  EXPECT_EQ(url("http://a:b c/"), error(http::ErrorCode::url_bad_port));
+  EXPECT_EQ(url("ftp://a/b c"), error(http::ErrorCode::url_bad_scheme));
+  EXPECT_EQ(url("a b"), error(http::ErrorCode::url_not_absolute));
+  EXPECT_EQ(url("http://a/" + std::string(30'000, ' ') + "b"),
+            error(http::ErrorCode::url_too_long));
 }
 
 TEST(RedirectTarget, is_encoded_and_then_resolved) {
   const auto target = [](const std::string& location) -> std::string {
     ResponseHead head{.status = Status::found};
     or_throw(head.fields.add("Location", location));
-    const auto found = http::client::redirect_of(or_throw(Url::parse("http://h:1/a/b?q")),
-                                                 Method::get, head, false);
-    if (!found) return found.error() == HttpError::bad_location ? "bad" : found.error().message();
+    const auto found = http::detail::client::redirect_of(or_throw(Url::parse("http://h:1/a/b?q")),
+                                                         Method::get, head, false);
+    if (!found)
+      return found.error() == http::ErrorCode::bad_location ? "bad" : found.error().message();
     return *found ? (*found)->url.to_string() : "none";
   };
   EXPECT_EQ(target("c d"), "http://h:1/a/c%20d");
@@ -115,8 +119,8 @@ class HttpLocations : public test::OnEveryBackend {
  protected:
   std::string got(Client& client, ClientRequest request) {
     std::string text;
-    run([](Client& by, ClientRequest what, std::string& into) -> Task<> {
-      auto response = co_await by.send(std::move(what));
+    run([](Client& by, ClientRequest subject, std::string& into) -> Task<> {
+      auto response = co_await by.send(std::move(subject));
       if (!response) {
         into = "error: " + response.error().message();
         co_return;
@@ -146,7 +150,7 @@ TEST_P(HttpLocations, are_followed) {
   EXPECT_EQ(got(client, ClientRequest(server.url("/own url?x y"))), "/own%20url?x%20y");
   location = "http://a b/";
   EXPECT_EQ(got(client, ClientRequest(server.url())),
-            "error: " + make_error_code(HttpError::bad_location).message());
+            "error: " + make_error_code(http::ErrorCode::bad_location).message());
 }
 
 /// "\" ends the host, as in browsers: what follows it must not decide who gets the credentials.

@@ -144,20 +144,23 @@ TEST_P(LongestDurations, of_event_streams_send_an_event) {
 TEST_P(LongestDurations, of_dns_answer_over_tcp) {
   for (const Duration value : values()) {
     SCOPED_TRACE(value.count());
-    const auto answer = [](const DnsRequest& request, DnsMessage& response) {
-      const DnsQuestion& question = request.question();
+    const auto answer = [](const dns::Request& request, dns::Message& response) {
+      const dns::Question& question = request.question();
       if (!request.is_tcp) {
         response.truncated = true;
-      } else if (question.type == DnsType::a) {
-        response.answers.push_back(
-            {.name = question.name, .type = DnsType::a, .ttl = 60, .data = DnsA{{192, 0, 2, 1}}});
+      } else if (question.type == dns::Type::a) {
+        response.answers.push_back({.name = question.name,
+                                    .type = dns::Type::a,
+                                    .ttl = 60,
+                                    .data = dns::A{{192, 0, 2, 1}}});
       }
     };
-    auto server = DnsServer::listen(loop(), anywhere, answer, {.tcp_idle_timeout = value}).value();
-    DnsResolverOptions options{.hosts = "", .servers = {server.endpoint()}};
+    auto server =
+        dns::Server::listen(loop(), anywhere, answer, {.tcp_idle_timeout = value}).value();
+    dns::ResolverOptions options{.hosts = "", .servers = {server.endpoint()}};
     options.reload_interval = options.ttl_max = options.negative_ttl_max = value;
     options.failure_ttl = value;
-    DnsResolver resolver(loop(), options);
+    dns::Resolver resolver(loop(), options);
     for (int i = 0; i < 2; ++i) {
       const auto found = result_of(resolver.resolve("www.example.org", 80));
       ASSERT_TRUE(found) << found.error().message();
@@ -252,7 +255,7 @@ TEST_P(LongestDurations, of_other_objects_are_valid) {
                       {.interval = value, .always_poll = true});
     EXPECT_TRUE(status.start());
     auto process = Process::spawn(
-        loop(), {.arguments = {"true"}, .group = ProcessGroup::own, .timeout = value});
+        loop(), {.arguments = {"true"}, .group = ProcessGroup::new_group, .timeout = value});
     ASSERT_TRUE(process);
     if (value > Duration::zero()) process->terminate(value);
     const auto ended = result_of([](Process& awaited) -> Task<bool> {
@@ -269,16 +272,16 @@ TEST_P(LongestDurations, of_loops_run_posted_tasks) {
     for (const Duration value : {Duration::max(), Duration::min()}) {
       LoopOptions chosen = options();
       chosen.spin = chosen.timer_slack = value;
-      EventLoop own(chosen);
-      own.set_stall_detector(value, [](const Stall&) {});
+      EventLoop loop(chosen);
+      loop.set_stall_detector(value, [](const Stall&) {});
       int left = 3;
       std::function<void()> post = [&] {
-        if (--left > 0) own.post([&] { post(); });
+        if (--left > 0) loop.post([&] { post(); });
       };
-      own.ref();
-      own.post([&] { post(); });
-      while (left > 0) own.run_once();
-      own.unref();
+      loop.ref();
+      loop.post([&] { post(); });
+      while (left > 0) loop.run_once();
+      loop.unref();
     }
   });
 }
@@ -286,17 +289,19 @@ TEST_P(LongestDurations, of_loops_run_posted_tasks) {
 TEST(LongestDurationsInSimulation, deliver_nothing_or_at_once) {
   for (const Duration value : {Duration::max(), Duration::min()}) {
     SCOPED_TRACE(value.count());
-    SimulationOptions options;
+    sim::Options options;
     options.delay_min = options.delay_max = options.retransmit_delay = value;
     options.connect_timeout = options.stream_timeout = options.lateness_max = value;
     options.datagram_reordering = 1;
     options.trace = false;
-    Simulation simulation(1, options);
-    SimulatedHost& host = simulation.add_host("one");
-    SimulatedHost& other = simulation.add_host("two");
+    sim::Simulation simulation(1, options);
+    sim::Host& host = simulation.add_host("one");
+    sim::Host& other = simulation.add_host("two");
     EventLoop loop(host.loop_options());
     EventLoop peer(other.loop_options());
-    const auto at = [](const SimulatedHost& of) { return Endpoint::parse(of.ip() + ":7").value(); };
+    const auto at = [](const sim::Host& subject) {
+      return Endpoint::parse(subject.ip() + ":7").value();
+    };
     auto socket = UdpSocket::bind(loop, at(host)).value();
     auto sender = UdpSocket::bind(peer, at(other)).value();
     int received = 0;

@@ -48,17 +48,18 @@ class HttpClientProxies : public testing::Test {
   /// The body, or the error's message.
   std::string got(Client& client, ClientRequest request) {
     std::string text;
-    spawn(loop, [](EventLoop& on, Client& by, ClientRequest what, std::string& into) -> Task<> {
-      auto response = co_await by.send(std::move(what));
-      if (response) {
-        auto body = co_await response->read_text();
-        into = std::to_string(http::code_of(response->status())) + " " +
-               (body ? *body : body.error().message());
-      } else {
-        into = response.error().message();
-      }
-      on.stop();
-    }(loop, client, std::move(request), text));
+    spawn(loop,
+          [](EventLoop& place, Client& by, ClientRequest subject, std::string& into) -> Task<> {
+            auto response = co_await by.send(std::move(subject));
+            if (response) {
+              auto body = co_await response->read_text();
+              into = std::to_string(http::code_of(response->status())) + " " +
+                     (body ? *body : body.error().message());
+            } else {
+              into = response.error().message();
+            }
+            place.stop();
+          }(loop, client, std::move(request), text));
     loop.run();
     return text;
   }
@@ -100,9 +101,9 @@ TEST_F(HttpClientProxies, credentials_of_a_proxy_are_not_sent_to_origins) {
   };
   Client client(loop, std::move(options));
   EXPECT_EQ(got(client, "http://origin.test/"), "200 " + origin.authority() + "/direct");
-  ClientRequest own(origin.url("/own"));
-  EXPECT_TRUE(own.fields.set("Proxy-Authorization", "Basic own"));
-  EXPECT_EQ(got(client, std::move(own)), "200 " + origin.authority() + "/own");
+  ClientRequest request(origin.url("/own"));
+  EXPECT_TRUE(request.fields.set("Proxy-Authorization", "Basic own"));
+  EXPECT_EQ(got(client, std::move(request)), "200 " + origin.authority() + "/own");
 }
 
 TEST_F(HttpClientProxies, socks) {
@@ -160,7 +161,7 @@ TEST_F(HttpClientProxies, answers_to_connect) {
   proxy.http_answer = "HTTP/1.1 200";
   EXPECT_EQ(got_through(via, url), message(ProxyError::bad_answer));
   proxy.http_answer = "nonsense\r\n\r\n";
-  EXPECT_EQ(got_through(via, url), message(HttpError::bad_version));
+  EXPECT_EQ(got_through(via, url), message(http::ErrorCode::bad_version));
   EXPECT_EQ(proxy.connections(), 0U);
 }
 
@@ -282,7 +283,7 @@ struct RealProxy {
                                    "PATH=$PATH:/usr/sbin; exec " + command + " > output 2>&1"},
                      .working_directory = folder.path(),
                      .input = Stdio::null(),
-                     .group = ProcessGroup::own,
+                     .group = ProcessGroup::new_group,
                      .timeout = 100s}));
         }()) {}
 
@@ -307,9 +308,9 @@ class HttpRealProxies : public HttpClientProxies {
   }
   bool starts(RealProxy& real) {
     bool is_ready = false;
-    spawn(loop, [](EventLoop& on, RealProxy& which, bool& into) -> Task<> {
-      into = co_await which.wait();
-      on.stop();
+    spawn(loop, [](EventLoop& place, RealProxy& real_proxy, bool& into) -> Task<> {
+      into = co_await real_proxy.wait();
+      place.stop();
     }(loop, real, is_ready));
     loop.run();
     return is_ready;

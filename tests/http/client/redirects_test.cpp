@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/http_client.h>
+#include <tambour/http/client.h>
 
 #include "http/client/redirect.h"
 #include "http/support/scripted_server.h"
@@ -44,8 +44,8 @@ class HttpRedirects : public test::OnEveryBackend {
  protected:
   std::string got(Client& client, ClientRequest request) {
     std::string text;
-    run([](Client& by, ClientRequest what, std::string& into) -> Task<> {
-      auto response = co_await by.send(std::move(what));
+    run([](Client& by, ClientRequest subject, std::string& into) -> Task<> {
+      auto response = co_await by.send(std::move(subject));
       if (!response) {
         into = "error: " + response.error().message();
         co_return;
@@ -108,7 +108,7 @@ TEST_P(HttpRedirects, are_followed_up_to_a_limit) {
   Client client(loop(), {.redirects_max = 3});
   EXPECT_EQ(got(client, ClientRequest(server.url("/3"))), "200 " + server.url("/0") + " end");
   EXPECT_EQ(got(client, ClientRequest(server.url("/4"))),
-            "error: " + make_error_code(HttpError::too_many_redirects).message());
+            "error: " + make_error_code(http::ErrorCode::too_many_redirects).message());
   Client none(loop(), {.redirects_max = 0});
   EXPECT_EQ(got(none, ClientRequest(server.url("/1"))), "302 " + server.url("/1") + " gone");
 }
@@ -144,8 +144,9 @@ TEST(HttpRedirect, is_not_followed_without_a_valid_target) {
     ResponseHead head{.status = status};
     if (location != nullptr) or_throw(head.fields.add("Location", location));
     const auto found =
-        http::client::redirect_of(or_throw(Url::parse(from)), Method::get, head, false);
-    if (!found) return found.error() == HttpError::bad_location ? "bad" : found.error().message();
+        http::detail::client::redirect_of(or_throw(Url::parse(from)), Method::get, head, false);
+    if (!found)
+      return found.error() == http::ErrorCode::bad_location ? "bad" : found.error().message();
     return *found ? (*found)->url.to_string() : "none";
   };
   const char* const page = "https://example.org/a/b?q";
@@ -165,13 +166,14 @@ TEST(HttpRedirect, is_not_followed_without_a_valid_target) {
 
 TEST(HttpOrigin, is_the_scheme_the_host_and_the_port) {
   const auto origin = [](const char* url) {
-    return http::client::origin_of(or_throw(http::client::parse_request_url(url)));
+    return http::detail::client::origin_of(or_throw(http::detail::client::parse_request_url(url)));
   };
   EXPECT_EQ(origin("http://Example.org/a"), origin("HTTP://example.ORG:80/b?c"));
   EXPECT_NE(origin("http://example.org/"), origin("https://example.org/"));
   EXPECT_NE(origin("http://example.org/"), origin("http://example.org:8080/"));
   const auto authority = [](const char* url) {
-    return http::client::authority_of(or_throw(http::client::parse_request_url(url)));
+    return http::detail::client::authority_of(
+        or_throw(http::detail::client::parse_request_url(url)));
   };
   EXPECT_EQ(authority("http://user:pw@example.org:80/"), "example.org");
   EXPECT_EQ(authority("https://[::1]:8443/"), "[::1]:8443");

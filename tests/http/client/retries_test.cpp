@@ -7,9 +7,9 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/http_client.h>
-#include <tambour/stream_error.h>
-#include <tambour/wait.h>
+#include <tambour/http/client.h>
+#include <tambour/net/stream_error.h>
+#include <tambour/task/sleep.h>
 
 #include "http/support/scripted_server.h"
 
@@ -37,17 +37,18 @@ class HttpClientRetries : public testing::Test {
   }
   std::string got(Client& client, ClientRequest request) {
     std::string text;
-    spawn(loop, [](EventLoop& on, Client& by, ClientRequest what, std::string& into) -> Task<> {
-      auto response = co_await by.send(std::move(what));
-      if (response) {
-        auto body = co_await response->read_text();
-        into = std::to_string(http::code_of(response->status())) + " " +
-               (body ? *body : "error in body: " + body.error().message());
-      } else {
-        into = response.error().message();
-      }
-      on.stop();
-    }(loop, client, std::move(request), text));
+    spawn(loop,
+          [](EventLoop& place, Client& by, ClientRequest subject, std::string& into) -> Task<> {
+            auto response = co_await by.send(std::move(subject));
+            if (response) {
+              auto body = co_await response->read_text();
+              into = std::to_string(http::code_of(response->status())) + " " +
+                     (body ? *body : "error in body: " + body.error().message());
+            } else {
+              into = response.error().message();
+            }
+            place.stop();
+          }(loop, client, std::move(request), text));
     loop.run();
     return text;
   }
@@ -91,10 +92,10 @@ TEST_F(HttpClientRetries, refused_connections) {
   Client client(loop, retrying(1'000));
   std::unique_ptr<TcpServer> late;
   loop.post([&] {
-    spawn(loop, [](EventLoop& on, std::string at, std::unique_ptr<TcpServer>& into) -> Task<> {
+    spawn(loop, [](EventLoop& place, std::string at, std::unique_ptr<TcpServer>& into) -> Task<> {
       EXPECT_TRUE(co_await sleep_for(20ms));
       into = std::make_unique<TcpServer>(
-          or_throw(TcpServer::listen(on, or_throw(Endpoint::parse(at)))));
+          or_throw(TcpServer::listen(place, or_throw(Endpoint::parse(at)))));
       into->serve([](TcpStream stream) -> Task<> {
         Buffer request;
         static_cast<void>(co_await stream.read(request));
@@ -143,10 +144,10 @@ TEST_F(HttpClientRetries, invalid_requests_are_not_repeated) {
   answers = {ok("done")};
   Client client(loop, retrying(1'000'000));
   EXPECT_EQ(got(client, ClientRequest("ftp://x.test/")),
-            make_error_code(HttpError::url_bad_scheme).message());
+            make_error_code(http::ErrorCode::url_bad_scheme).message());
   answers = {"nonsense\r\n\r\n"};
   EXPECT_EQ(got(client, ClientRequest(server.url())),
-            make_error_code(HttpError::bad_version).message());
+            make_error_code(http::ErrorCode::bad_version).message());
   EXPECT_EQ(requests, 1U);
 }
 
@@ -174,12 +175,12 @@ TEST_F(HttpClientRetries, users_in_urls) {
   EXPECT_EQ(authorization, "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==");
   got(client, ClientRequest("http://user@" + authority));
   EXPECT_EQ(authorization, "Basic dXNlcjo=");
-  ClientRequest own("http://user@" + authority);
-  EXPECT_TRUE(own.fields.set("Authorization", "Bearer x"));
-  got(client, std::move(own));
+  ClientRequest request("http://user@" + authority);
+  EXPECT_TRUE(request.fields.set("Authorization", "Bearer x"));
+  got(client, std::move(request));
   EXPECT_EQ(authorization, "Bearer x");
   EXPECT_EQ(got(client, ClientRequest("http://a%3Ab:c@" + authority)),
-            make_error_code(HttpError::bad_credentials).message());
+            make_error_code(http::ErrorCode::bad_credentials).message());
   const std::string port = authority.substr(authority.rfind(':'));
   answers = {"HTTP/1.1 302 Found\r\nLocation: http://other:secret@localhost" + port +
                  "/\r\nContent-Length: 0\r\n\r\n",

@@ -58,7 +58,7 @@ class Pieces final : public http::BodySource {
 /// Answers "/ID/BYTES" with a body of that size, after a while; counts how often.
 class Service {
  public:
-  Service(Simulation& simulation, SimulatedHost& host)
+  Service(sim::Simulation& simulation, sim::Host& host)
       : simulation_(simulation), loop_(host.loop_options()) {
     const sockaddr_in at = host.endpoint(port);
     http::ServerOptions options;
@@ -104,7 +104,7 @@ class Service {
       if (!slept) co_return;
     }
     const std::string text = body_of(id, bytes);
-    static_cast<void>(response.fields().set("Content-Type", id % 5 == 0 ? "a/b" : "text/plain"));
+    static_cast<void>(response.headers().set("Content-Type", id % 5 == 0 ? "a/b" : "text/plain"));
     if (id % 2 == 0) {
       response.send(text);
       co_return;
@@ -113,7 +113,7 @@ class Service {
     if (first) static_cast<void>(co_await response.write(std::string_view(text).substr(bytes / 2)));
   }
 
-  Simulation& simulation_;
+  sim::Simulation& simulation_;
   EventLoop loop_;
   std::map<int, int> executed_;
   std::optional<http::Server> server_;
@@ -122,12 +122,12 @@ class Service {
 class Machine {
  public:
   /// `proxy` is empty if there is none.
-  Machine(Simulation& simulation, SimulatedHost& own, SimulatedHost& server, Service& service,
+  Machine(sim::Simulation& simulation, sim::Host& local, sim::Host& server, Service& service,
           int first_id, const std::string& proxy)
-      : host(own),
+      : host(local),
         simulation_(simulation),
         service_(service),
-        loop_(own.loop_options()),
+        loop_(local.loop_options()),
         client_(loop_, options(proxy)),
         last_id_(first_id + workers_per_client * requests_per_worker),
         tasks_(loop_) {
@@ -152,7 +152,7 @@ class Machine {
   [[nodiscard]] std::size_t connections() const { return client_.connections(); }
   [[nodiscard]] int succeeded() const { return succeeded_; }
 
-  SimulatedHost& host;
+  sim::Host& host;
 
  private:
   static http::ClientOptions options(const std::string& proxy) {
@@ -225,7 +225,7 @@ class Machine {
     succeeded_ += has_answer ? 1 : 0;
   }
 
-  Simulation& simulation_;
+  sim::Simulation& simulation_;
   Service& service_;
   EventLoop loop_;
   Client client_;
@@ -236,11 +236,11 @@ class Machine {
   TaskScope tasks_;
 };
 
-void play(Simulation& simulation, int& succeeded) {
-  SimulatedHost& server_host = simulation.add_host("server");
+void play(sim::Simulation& simulation, int& succeeded) {
+  sim::Host& server_host = simulation.add_host("server");
   Service service(simulation, server_host);
   if (!service.listens()) return;
-  SimulatedHost& proxy_host = simulation.add_host("proxy");
+  sim::Host& proxy_host = simulation.add_host("proxy");
   EventLoop proxy_loop(proxy_host.loop_options());
   std::optional<test::TunnelProxy> proxy;
   try {
@@ -258,7 +258,7 @@ void play(Simulation& simulation, int& succeeded) {
                                                  by));
   }
   for (const auto& machine : machines) {
-    SimulatedHost& host = machine->host;
+    sim::Host& host = machine->host;
     const auto at = Duration(simulation.random(2'000'000'000));
     simulation.after(at, [&] { simulation.partition(server_host, host); });
     simulation.after(at + Duration(simulation.random(3'000'000'000)),
@@ -275,7 +275,7 @@ void play(Simulation& simulation, int& succeeded) {
     simulation.run_for(1min);
   if (!is_done()) simulation.fail("a request has not ended");
   // Nothing of the faults is left: without further ones, each request gets its answer.
-  const SimulationOptions calm;
+  const sim::Options calm;
   simulation.options() = calm;
   simulation.run_for(30s);
   for (const auto& machine : machines) machine->start_last_requests();
@@ -296,13 +296,13 @@ void play(Simulation& simulation, int& succeeded) {
 TEST(ClientSimulation, no_request_is_lost_doubled_or_answered_wrongly) {
   int succeeded = 0;
   const auto options = [](std::uint64_t seed) {
-    SimulationOptions chosen = SimulationOptions::rough(seed);
+    sim::Options chosen = sim::Options::rough(seed);
     chosen.trace = std::getenv("TAMBOUR_SIM_SEED") != nullptr;  // Half of the time.
     return chosen;
   };
-  const auto failure = simulate(
+  const auto failure = sim::simulate(
       {.first = 1, .count = test::scaled(1000)},
-      [&](Simulation& simulation) { play(simulation, succeeded); }, options);
+      [&](sim::Simulation& simulation) { play(simulation, succeeded); }, options);
   EXPECT_FALSE(failure) << failure->report();
   // The faults must leave enough requests to find mistakes.
   EXPECT_GT(succeeded, static_cast<int>(test::scaled(1000)) * 10);

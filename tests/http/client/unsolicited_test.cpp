@@ -10,10 +10,10 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/http_client.h>
-#include <tambour/stream_error.h>
-#include <tambour/tcp.h>
-#include <tambour/wait.h>
+#include <tambour/http/client.h>
+#include <tambour/net/stream_error.h>
+#include <tambour/net/tcp.h>
+#include <tambour/task/sleep.h>
 
 #include "http/support/scripted_server.h"
 #include "support/on_every_backend.h"
@@ -61,8 +61,8 @@ class HttpUnsolicited : public test::OnEveryBackend {
  protected:
   Result<ClientResponse> sent(Client& client, ClientRequest request) {
     std::optional<Result<ClientResponse>> response;
-    run([](Client& by, ClientRequest what, auto& into) -> Task<> {
-      into.emplace(co_await by.send(std::move(what)));
+    run([](Client& by, ClientRequest subject, auto& into) -> Task<> {
+      into.emplace(co_await by.send(std::move(subject)));
     }(client, std::move(request), response));
     return std::move(*response);
   }
@@ -73,8 +73,8 @@ class HttpUnsolicited : public test::OnEveryBackend {
   /// The status and the body, or an error's message.
   std::string got(Client& client, ClientRequest request) {
     std::string text;
-    run([](Client& by, ClientRequest what, std::string& into) -> Task<> {
-      auto response = co_await by.send(std::move(what));
+    run([](Client& by, ClientRequest subject, std::string& into) -> Task<> {
+      auto response = co_await by.send(std::move(subject));
       if (!response) {
         into = response.error().message();
         co_return;
@@ -97,12 +97,13 @@ TEST_P(HttpUnsolicited, a_protocol_that_was_not_offered) {
        {"Upgrade: websocket\r\n", "", "Upgrade: \r\n", "Upgrade: h2c\r\n", "Upgrade: ,\r\n",
         "Content-Length: 5\r\n", "Content-Encoding: gzip\r\nUpgrade: websocket\r\n"}) {
     answer = switching(fields) + std::string(flood_bytes, 'x');
-    EXPECT_EQ(error_of(client, ClientRequest(server.url())), HttpError::not_an_upgrade) << fields;
+    EXPECT_EQ(error_of(client, ClientRequest(server.url())), http::ErrorCode::not_an_upgrade)
+        << fields;
   }
   for (const char* const fields : {"", "Upgrade: c\r\n", "Upgrade: a, c\r\n",
                                    "Upgrade: a\r\nUpgrade: c\r\n", "Upgrade: a/1\r\n"}) {
     answer = switching(fields);
-    EXPECT_EQ(error_of(client, offering(server.url(), "a, b")), HttpError::not_an_upgrade)
+    EXPECT_EQ(error_of(client, offering(server.url(), "a, b")), http::ErrorCode::not_an_upgrade)
         << fields;
   }
   EXPECT_EQ(client.connections(), 0U);
@@ -123,14 +124,14 @@ TEST_P(HttpUnsolicited, what_follows_an_offered_protocol_is_not_a_body) {
   EXPECT_EQ(connection, "upgrade");
   EXPECT_EQ(response->status(), Status::switching_protocols);
   std::size_t received_bytes = 0;
-  run([](ClientResponse& of, std::size_t& into) -> Task<> {
-    const auto body = co_await of.read_all();
+  run([](ClientResponse& subject, std::size_t& into) -> Task<> {
+    const auto body = co_await subject.read_all();
     EXPECT_TRUE(body && body->empty());
-    EXPECT_FALSE(of.is_complete());
-    auto stream = of.upgrade();
+    EXPECT_FALSE(subject.is_complete());
+    auto stream = subject.upgrade();
     EXPECT_TRUE(stream);
     if (!stream) co_return;
-    EXPECT_TRUE(of.is_complete());
+    EXPECT_TRUE(subject.is_complete());
     while (into < flood_bytes) {
       Buffer more;
       const auto got = co_await stream->read(more);
@@ -138,7 +139,7 @@ TEST_P(HttpUnsolicited, what_follows_an_offered_protocol_is_not_a_body) {
       if (!got || *got == 0) co_return;
       into += *got;
     }
-    EXPECT_EQ(of.upgrade().error(), system_error(EINVAL));
+    EXPECT_EQ(subject.upgrade().error(), system_error(EINVAL));
   }(*response, received_bytes));
   EXPECT_EQ(received_bytes, flood_bytes);
 }
@@ -164,7 +165,7 @@ TEST_P(HttpUnsolicited, a_protocol_that_is_switched_before_the_body_of_the_reque
   };
   EXPECT_EQ(status(), "101");
   reads = false;
-  EXPECT_EQ(status(), make_error_code(HttpError::not_an_upgrade).message());
+  EXPECT_EQ(status(), make_error_code(http::ErrorCode::not_an_upgrade).message());
 }
 
 /// The client waits until it has sent the body, but no longer than its time limits.
@@ -218,7 +219,8 @@ TEST_P(HttpUnsolicited, interim_responses_are_limited) {
     for (int i = 0; i < 32; ++i) interim += "HTTP/1.1 " + std::string(head) + "\r\nA: b\r\n\r\n";
     EXPECT_EQ(got(client, ClientRequest(server.url())), "200 hello") << head;
     interim += "HTTP/1.1 " + std::string(head) + "\r\n\r\n";
-    EXPECT_EQ(error_of(client, ClientRequest(server.url())), HttpError::too_many_interim_responses);
+    EXPECT_EQ(error_of(client, ClientRequest(server.url())),
+              http::ErrorCode::too_many_interim_responses);
   }
 }
 
@@ -227,7 +229,7 @@ TEST_P(HttpUnsolicited, connect_is_not_sent) {
   Client client(loop());
   for (const char* const body : {"", "body"}) {
     ClientRequest request(Method::connect, server.url(), Buffer(body));
-    EXPECT_EQ(error_of(client, std::move(request)), HttpError::bad_target);
+    EXPECT_EQ(error_of(client, std::move(request)), http::ErrorCode::bad_target);
   }
   EXPECT_EQ(server.connections(), 0);
 }

@@ -1,4 +1,6 @@
 // Encoders and decoders of content codings, and the choice of a coding.
+#include <tambour/http/coding.h>
+
 #include <memory>
 #include <optional>
 #include <string>
@@ -7,9 +9,8 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/buffer.h>
-#include <tambour/http_coding.h>
-#include <tambour/stream_error.h>
+#include <tambour/bytes/buffer.h>
+#include <tambour/net/stream_error.h>
 
 #include "http/coding/body_decoder.h"
 #include "http/coding/codec.h"
@@ -22,9 +23,9 @@ namespace {
 using http::Coding;
 using http::DecodingLimits;
 using http::Fields;
-using http::coding::BodyDecoder;
-using http::coding::Decoder;
-using http::coding::Encoder;
+using http::detail::coding::BodyDecoder;
+using http::detail::coding::Decoder;
+using http::detail::coding::Encoder;
 using test::encoded;
 using test::text_of_bytes;
 
@@ -36,7 +37,7 @@ struct Decoded {
 
 /// Decodes in pieces of the input, with at most `bytes_max` of output at a time.
 Decoded decoded(Coding coding, std::string_view text, std::size_t piece, std::size_t bytes_max) {
-  const auto decoder = http::coding::make_decoder(coding);
+  const auto decoder = http::detail::coding::make_decoder(coding);
   Buffer input;
   Buffer output;
   for (std::size_t at = 0; at < text.size(); at += piece) {
@@ -86,8 +87,8 @@ TEST_P(HttpCoding, a_prefix_is_no_whole) {
 }
 
 TEST_P(HttpCoding, flushed_bytes_can_be_decoded) {
-  const auto encoder = http::coding::make_encoder(GetParam(), 4);
-  const auto decoder = http::coding::make_decoder(GetParam());
+  const auto encoder = http::detail::coding::make_encoder(GetParam(), 4);
+  const auto decoder = http::detail::coding::make_decoder(GetParam());
   Buffer coded;
   for (int i = 0; i < 50; ++i) {
     const std::string text = text_of_bytes(static_cast<std::size_t>(i) * 300);
@@ -108,11 +109,11 @@ TEST_P(HttpCoding, other_bytes_are_rejected) {
   for (const char* const text :
        {"This is no compressed text at all.", "\xff\xff\xff\xff\xff\xff"}) {
     const Decoded got = decoded(GetParam(), text, 1, SIZE_MAX);
-    EXPECT_TRUE(got.error == HttpError::bad_content_coding || !got.may_end) << text;
+    EXPECT_TRUE(got.error == http::ErrorCode::bad_content_coding || !got.may_end) << text;
   }
   const std::string coded = encoded(GetParam(), text_of_bytes(1000));
   EXPECT_EQ(decoded(GetParam(), coded + "garbage!", 1, SIZE_MAX).error,
-            HttpError::bad_content_coding);
+            http::ErrorCode::bad_content_coding);
 }
 
 TEST_P(HttpCoding, data_after_the_end) {
@@ -123,20 +124,20 @@ TEST_P(HttpCoding, data_after_the_end) {
     EXPECT_EQ(got.text, "one two");
     EXPECT_TRUE(got.may_end);
   } else {
-    EXPECT_EQ(got.error, HttpError::bad_content_coding);
+    EXPECT_EQ(got.error, http::ErrorCode::bad_content_coding);
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, HttpCoding,
                          testing::Values(Coding::gzip, Coding::deflate, Coding::br, Coding::zstd),
-                         [](const auto& each) { return std::string(http::name_of(each.param)); });
+                         [](const auto& entry) { return std::string(http::name_of(entry.param)); });
 
 /// Tests that need several codings.
 class WithEveryCoding : public testing::Test {
  protected:
   void SetUp() override {
-    for (const Coding each : {Coding::gzip, Coding::br, Coding::zstd}) {
-      if (!http::is_available(each)) GTEST_SKIP() << "the library was built without a coding";
+    for (const Coding coding : {Coding::gzip, Coding::br, Coding::zstd}) {
+      if (!http::is_available(coding)) GTEST_SKIP() << "the library was built without a coding";
     }
   }
 };
@@ -162,7 +163,7 @@ std::string body_of(const std::vector<Coding>& codings, std::string_view coded,
   return output.to_string();
 }
 
-const std::string too_large = make_error_code(HttpError::decoded_too_large).message();
+const std::string too_large = make_error_code(http::ErrorCode::decoded_too_large).message();
 
 TEST_F(HttpBodyDecoder, several_codings_are_removed_in_reverse_order) {
   const std::string text = text_of_bytes(50'000);
@@ -226,7 +227,8 @@ TEST_F(HttpBodyDecoder, coded_bytes_that_decode_to_nothing_are_limited) {
       const auto got = decoder.read(output, 65536);
       if (!got) error = got.error();
     }
-    EXPECT_EQ(error, HttpError::coded_too_large) << http::name_of(coding) << " " << error.message();
+    EXPECT_EQ(error, http::ErrorCode::coded_too_large)
+        << http::name_of(coding) << " " << error.message();
     EXPECT_GT(received, std::size_t{1} << 20U) << http::name_of(coding);
     EXPECT_TRUE(output.empty());
   }
@@ -235,7 +237,7 @@ TEST_F(HttpBodyDecoder, coded_bytes_that_decode_to_nothing_are_limited) {
 TEST_F(HttpBodyDecoder, short_pieces_that_are_flushed_are_not_limited) {
   for (const Coding coding : {Coding::gzip, Coding::br, Coding::zstd}) {
     if (!http::is_available(coding)) continue;
-    const auto encoder = http::coding::make_encoder(coding, 4);
+    const auto encoder = http::detail::coding::make_encoder(coding, 4);
     BodyDecoder decoder({coding}, {});
     Buffer output;
     for (int i = 0; i < 200'000; ++i) {
@@ -257,7 +259,7 @@ TEST_F(HttpBodyDecoder, deflate_without_the_zlib_format_is_decoded_in_responses)
     const std::string raw = zlib.substr(2, zlib.size() - 6);
     for (const std::string& coded : {zlib, raw}) {
       for (const std::size_t piece : {std::size_t{1}, coded.size()}) {
-        BodyDecoder decoder({Coding::deflate}, {}, http::coding::RawDeflate::accepted);
+        BodyDecoder decoder({Coding::deflate}, {}, http::detail::coding::RawDeflate::accepted);
         Buffer output;
         for (std::size_t at = 0; at < coded.size(); at += piece) {
           decoder.append(Buffer(coded.substr(at, piece)));
@@ -272,7 +274,7 @@ TEST_F(HttpBodyDecoder, deflate_without_the_zlib_format_is_decoded_in_responses)
       }
     }
     EXPECT_EQ(body_of({Coding::deflate}, raw, {}),
-              make_error_code(HttpError::bad_content_coding).message());  // In a request.
+              make_error_code(http::ErrorCode::bad_content_coding).message());  // In a request.
   }
 }
 #endif
@@ -285,7 +287,7 @@ Fields fields_of(std::vector<std::string> values, std::string_view name) {
 
 TEST_F(HttpBodyDecoder, content_encoding) {
   const auto codings = [](std::vector<std::string> values) {
-    return http::coding::codings_of(fields_of(std::move(values), "Content-Encoding"));
+    return http::detail::coding::codings_of(fields_of(std::move(values), "Content-Encoding"));
   };
   EXPECT_EQ(codings({}), std::vector<Coding>{});
   EXPECT_EQ(codings({"identity"}), std::vector<Coding>{});
@@ -293,7 +295,7 @@ TEST_F(HttpBodyDecoder, content_encoding) {
             (std::vector<Coding>{Coding::gzip, Coding::br, Coding::gzip}));
   EXPECT_EQ(codings({" , deflate,,zstd"}), (std::vector<Coding>{Coding::deflate, Coding::zstd}));
   for (const char* const bad : {"compress", "gzip;q=1", "gzip gzip", "gzip,gzip,gzip,gzip,gzip"})
-    EXPECT_EQ(codings({bad}).error(), HttpError::unsupported_content_coding) << bad;
+    EXPECT_EQ(codings({bad}).error(), http::ErrorCode::unsupported_content_coding) << bad;
 }
 
 // Accept-Encoding.
@@ -301,7 +303,7 @@ TEST_F(HttpBodyDecoder, content_encoding) {
 std::string chosen(std::vector<std::string> values,
                    std::vector<Coding> offered = {Coding::zstd, Coding::br, Coding::gzip}) {
   const auto coding =
-      http::coding::choose_coding(fields_of(std::move(values), "Accept-Encoding"), offered);
+      http::detail::coding::choose_coding(fields_of(std::move(values), "Accept-Encoding"), offered);
   return coding ? std::string(http::name_of(*coding)) : "none";
 }
 

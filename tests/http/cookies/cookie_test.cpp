@@ -1,12 +1,12 @@
 // Cookies: what servers write and read, and what a jar stores and sends.
+#include <tambour/http/cookie.h>
+
 #include <chrono>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
-
-#include <tambour/http_cookie.h>
 
 #include "http/cookies/cookie_date.h"
 
@@ -140,15 +140,15 @@ TEST(HttpCookies, dates) {
        {"Wed, 21 Oct 2015 07:28:00 GMT", "Wed, 21-Oct-2015 07:28:00 GMT", "Wed, 21-Oct-15 07:28:00",
         "Wed Oct 21 07:28:00 2015", "21 october 2015 7:28:0", "2015 oct 21 07:28:00",
         "07:28:00x 21th;octx 15"})
-    EXPECT_EQ(http::cookies::parse_cookie_date(text), expected) << text;
-  EXPECT_EQ(http::cookies::parse_cookie_date("1 Jan 70 0:0:0"),
+    EXPECT_EQ(http::detail::cookies::parse_cookie_date(text), expected) << text;
+  EXPECT_EQ(http::detail::cookies::parse_cookie_date("1 Jan 70 0:0:0"),
             std::chrono::sys_days(1970y / 1 / 1));
   for (const char* const text :
        {"", "21 Oct 2015", "Oct 2015 07:28:00", "31 Feb 2015 07:28:00", "21 Oct 2015 24:00:00",
         "21 Oct 2015 07:60:00", "21 Oct 1600 07:28:00", "21 Oct 20155 07:28:00", "now",
         "0 Oct 2015 07:28:00", "91:22:33 21 Oct 2015", "21 Oct 2015 91:22:33",
         "9:22:93 Oct 2015 07:28:00", "24:00:00 Oct 2015 07:28:00", "1:60:00 Oct 2015 07:28:00"})
-    EXPECT_FALSE(http::cookies::parse_cookie_date(text)) << text;
+    EXPECT_FALSE(http::detail::cookies::parse_cookie_date(text)) << text;
 }
 
 // Jars.
@@ -295,7 +295,7 @@ TEST_F(HttpCookieJar, limits) {
   set("a.test", 5);
   EXPECT_EQ(jar.size(), 4U);
   std::string left;
-  for (const auto& each : jar.entries()) left += each.name;
+  for (const auto& entry : jar.entries()) left += entry.name;
   EXPECT_EQ(left.size(), 8U);
   EXPECT_EQ(left.find("c3"), std::string::npos) << "all were used later: " << left;
   for (int i = 1; i <= 4; ++i) set("b.test", i);
@@ -311,7 +311,7 @@ TEST_F(HttpCookieJar, saving_and_loading) {
   store("https://a.test/x/", "s=1; Secure; HttpOnly; SameSite=Strict; Max-Age=60");
   store("https://www.a.test/", "d=2; Domain=a.test; Path=/");
   CookieJar loaded;
-  for (const auto& each : jar.entries()) EXPECT_TRUE(loaded.add(each, now));
+  for (const auto& entry : jar.entries()) EXPECT_TRUE(loaded.add(entry, now));
   jar = std::move(loaded);
   EXPECT_EQ(field("https://a.test/x/"), "s=1; d=2");
   EXPECT_EQ(field("http://a.test/x/"), "d=2");
@@ -320,7 +320,7 @@ TEST_F(HttpCookieJar, saving_and_loading) {
         CookieJar::Entry{.name = "a", .value = "b; c=d", .domain = "a.test", .path = "/"},
         CookieJar::Entry{.name = "", .domain = "a.test", .path = "/"},
         CookieJar::Entry{.name = "a", .path = "/"}})
-    EXPECT_EQ(jar.add(bad, now).error(), HttpError::bad_cookie);
+    EXPECT_EQ(jar.add(bad, now).error(), http::ErrorCode::bad_cookie);
 }
 
 }  // namespace

@@ -79,13 +79,13 @@ class HttpFiles : public test::OnEveryBackend {
   test::Reply ask(const std::string& target, const std::string& fields = "",
                   const std::string& method = "GET") {
     std::optional<test::Reply> reply;
-    run([](Endpoint to, std::string request, http::Method own,
+    run([](Endpoint to, std::string request, http::Method local,
            std::optional<test::Reply>& into) -> Task<> {
       auto stream = co_await TcpStream::connect(to);
       EXPECT_TRUE(stream);
       EXPECT_TRUE(co_await stream->write(std::string_view(request)));
       Buffer in;
-      auto got = co_await test::read_reply(*stream, in, own);
+      auto got = co_await test::read_reply(*stream, in, local);
       into = or_throw(std::move(got), request);
     }(server->endpoint(), method + " " + target + " HTTP/1.1\r\nHost: a\r\n" + fields + "\r\n",
                                              http::Method::parse(method).value(), reply));

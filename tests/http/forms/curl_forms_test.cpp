@@ -36,7 +36,7 @@ class CurlForms : public testing::Test {
     const std::string url = " http://" + server.endpoint().to_string();
     std::vector<std::string> answers;
     std::thread client([&] {
-      for (const std::string& each : arguments) answers.push_back(test::curl(each + url));
+      for (const std::string& argument : arguments) answers.push_back(test::curl(argument + url));
       loop.post([&] { loop.stop(); });
     });
     loop.run();

@@ -288,7 +288,7 @@ TEST(HttpFileNames, become_safe) {
 }
 
 TEST(HttpFieldParameters, are_parsed) {
-  using http::forms::parse_parameters;
+  using http::detail::forms::parse_parameters;
   const auto parsed = parse_parameters("a/b ; C=d;e=\"f \\\" \\g\" ;; h=\"\"; ");
   ASSERT_TRUE(parsed);
   EXPECT_EQ(parsed->value, "a/b");

@@ -37,7 +37,7 @@ const std::string text = text_of_bytes(5000);
 Handler answer(http::Fields fields, Status status = Status::ok, std::string body = text) {
   return [fields, status, body](Request&, Response& response) {
     for (const http::Field field : fields)
-      EXPECT_TRUE(response.fields().add(field.name, field.value));
+      EXPECT_TRUE(response.headers().add(field.name, field.value));
     EXPECT_TRUE(response.send(status, body));
   };
 }
@@ -68,9 +68,9 @@ class HttpCompress : public test::Serving {
   test::Reply reply(std::string fields = "Accept-Encoding: gzip\r\n", std::string method = "GET",
                     std::string body = "") {
     if (!body.empty()) fields += "Content-Length: " + std::to_string(body.size()) + "\r\n";
-    return run([](HttpCompress& own, std::string sent,
+    return run([](HttpCompress& http_compress, std::string sent,
                   http::Method by) -> Task<test::Reply> {
-      TcpStream stream = co_await own.open();
+      TcpStream stream = co_await http_compress.open();
       static_cast<void>(co_await stream.write(std::string_view(sent)));
       Buffer in;
       auto got = co_await test::read_reply(stream, in, by);
@@ -150,8 +150,8 @@ TEST_F(HttpCompress, responses_that_are_sent_as_they_are) {
 
 TEST_F(HttpCompress, small_bodies_are_sent_as_they_are) {
   serve_compressed([](Request& request, Response& response) {
-    EXPECT_TRUE(response.fields().set("Content-Type", "text/plain"));
-    response.send(text.substr(0, request.fields().contains("Large") ? 1024 : 1023));
+    EXPECT_TRUE(response.headers().set("Content-Type", "text/plain"));
+    response.send(text.substr(0, request.headers().contains("Large") ? 1024 : 1023));
   });
   EXPECT_FALSE(reply().fields.contains("Content-Encoding"));
   EXPECT_FALSE(reply().fields.contains("Vary"));
@@ -181,7 +181,7 @@ TEST_F(HttpCompress, head_has_the_fields_of_get) {
   EXPECT_EQ(head.fields.get("Content-Encoding"), "gzip");
   server_.reset();
   serve_compressed([](Request&, Response& response) {
-    EXPECT_TRUE(response.fields().set("Content-Type", "text/plain"));
+    EXPECT_TRUE(response.headers().set("Content-Type", "text/plain"));
     response.set_length(5000);
     response.send("");
   });
@@ -200,7 +200,7 @@ TEST_F(HttpCompress, large_bodies_are_compressed_while_they_are_sent) {
 
 TEST_F(HttpCompress, each_write_of_a_stream_arrives_at_once) {
   serve_compressed([](Request&, Response& response) -> Task<> {
-    EXPECT_TRUE(response.fields().set("Content-Type", "text/event-stream"));
+    EXPECT_TRUE(response.headers().set("Content-Type", "text/event-stream"));
     for (int i = 0; i < 3; ++i) {
       EXPECT_TRUE(co_await response.write("data: " + std::to_string(i) + "\n\n"));
       EXPECT_TRUE(co_await sleep_for(1s));
@@ -209,14 +209,14 @@ TEST_F(HttpCompress, each_write_of_a_stream_arrives_at_once) {
     EXPECT_TRUE(trailers.add("Events", "3"));
     EXPECT_TRUE(response.end(trailers));
   });
-  const auto seen = run([](HttpCompress& own) -> Task<std::string> {
-    TcpStream stream = co_await own.open();
+  const auto seen = run([](HttpCompress& http_compress) -> Task<std::string> {
+    TcpStream stream = co_await http_compress.open();
     static_cast<void>(co_await stream.write(
         std::string_view("GET / HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n")));
-    http::h1::ResponseParser parser({}, http::h1::ParsingMode::strict);
+    http::detail::h1::ResponseParser parser({}, http::detail::h1::ParsingMode::strict);
     Buffer in;
     Buffer body;
-    http::coding::BodyDecoder decoder({Coding::gzip}, {});
+    http::detail::coding::BodyDecoder decoder({Coding::gzip}, {});
     std::string log;
     while (!parser.is_complete()) {
       const auto got = co_await stream.read(in);
@@ -228,7 +228,8 @@ TEST_F(HttpCompress, each_write_of_a_stream_arrives_at_once) {
       decoder.append(std::move(received));
       Buffer decoded;
       EXPECT_TRUE(decoder.read(decoded, SIZE_MAX));
-      log += std::to_string(own.loop_.now().time_since_epoch() / 1s) + ": " + decoded.to_string();
+      log += std::to_string(http_compress.loop_.now().time_since_epoch() / 1s) + ": " +
+             decoded.to_string();
     }
     EXPECT_TRUE(decoder.end());
     co_return log + parser.trailers().joined("Events");
@@ -255,26 +256,26 @@ TEST_F(HttpCompress, a_response_that_is_too_short_resets_the_connection) {
   };
   serve_compressed(
       [](Request&, Response& response) -> Task<> {
-        EXPECT_TRUE(response.fields().set("Content-Type", "text/plain"));
+        EXPECT_TRUE(response.headers().set("Content-Type", "text/plain"));
         response.set_length(5000);
         EXPECT_TRUE(co_await response.write(text.substr(0, 4999)));
         const auto more = co_await response.write("ab");
-        EXPECT_EQ(more.error(), HttpError::response_too_long);
+        EXPECT_EQ(more.error(), http::ErrorCode::response_too_long);
       },
       {}, options);
   EXPECT_TRUE(reply().body.starts_with("error: ")) << "the client must not take it for the whole";
-  EXPECT_EQ(thrown, make_error_code(HttpError::response_too_short).message());
+  EXPECT_EQ(thrown, make_error_code(http::ErrorCode::response_too_short).message());
 }
 
 TEST_F(HttpCompress, a_handler_without_a_response) {
   Router router;
   router.use([](Request& request, Response& response, const Handler& next) -> Task<> {
-    EXPECT_TRUE(response.fields().set("Outer", "1"));
+    EXPECT_TRUE(response.headers().set("Outer", "1"));
     co_await next.run(request, response);
   });
   router.use(http::compress()).get("/", [](Request&, Response& response) {
     response.set_status(Status::accepted);
-    EXPECT_TRUE(response.fields().set("Inner", "1"));
+    EXPECT_TRUE(response.headers().set("Inner", "1"));
   });
   serve(std::move(router).handler());
   const test::Reply got = reply();
@@ -284,7 +285,7 @@ TEST_F(HttpCompress, a_handler_without_a_response) {
 
 TEST_F(HttpCompress, a_protocol_upgrade) {
   serve_compressed([](Request&, Response& response) -> Task<> {
-    EXPECT_TRUE(response.fields().set("Upgrade", "echo"));
+    EXPECT_TRUE(response.headers().set("Upgrade", "echo"));
     auto tunnel = co_await response.upgrade();
     EXPECT_TRUE(tunnel);
     EXPECT_FALSE(response.send("late"));
@@ -303,7 +304,7 @@ class HttpCodedRequests : public HttpCompress {
     Router router;
     router.use(http::decode_requests(limits));
     router.any("/", [](Request& request, Response& response) -> Task<> {
-      EXPECT_FALSE(request.fields().contains("Content-Encoding"));
+      EXPECT_FALSE(request.headers().contains("Content-Encoding"));
       const auto body = co_await request.body().read_all(10'000'000);
       if (body) response.send(std::to_string(body->size()) + (*body == text ? " same" : ""));
     });
@@ -340,7 +341,7 @@ TEST_F(HttpCodedRequests, that_cannot_be_decoded) {
 
 TEST_F(HttpCodedRequests, do_not_affect_the_next_request_on_the_connection) {
   serve([](Request& request, Response& response) -> Task<> {
-    if (request.fields().contains("Content-Encoding")) static_cast<void>(request.body().decode());
+    if (request.headers().contains("Content-Encoding")) static_cast<void>(request.body().decode());
     const auto body = co_await request.body().read_all();
     if (body) response.send(body->to_string());
   });
@@ -364,7 +365,7 @@ TEST(HttpCompressCurl, agrees) {
   router.get("/small", answer(of_type("text/plain")));
   router.get("/large", answer(of_type("text/plain"), Status::ok, large));
   router.get("/stream", [&large](Request&, Response& response) -> Task<> {
-    EXPECT_TRUE(response.fields().set("Content-Type", "text/plain"));
+    EXPECT_TRUE(response.headers().set("Content-Type", "text/plain"));
     for (std::size_t at = 0; at < large.size(); at += 100'000)
       EXPECT_TRUE(co_await response.write(std::string_view(large).substr(at, 100'000)));
   });
@@ -390,13 +391,13 @@ TEST(HttpCompressCurl, agrees) {
 
 TEST(HttpCompressOptions, a_level_outside_its_range_is_an_error) {
   const auto error_of = [](const http::CompressOptions& options) {
-    const auto made = http::compress(options);
-    return made ? Error() : made.error();
+    const auto created = http::compress(options);
+    return created ? Error() : created.error();
   };
   EXPECT_FALSE(error_of({}));
-  EXPECT_EQ(error_of({.gzip_level = 0}), HttpError::bad_coding_level);
-  EXPECT_EQ(error_of({.brotli_quality = 12}), HttpError::bad_coding_level);
-  EXPECT_EQ(error_of({.zstd_level = 20}), HttpError::bad_coding_level);
+  EXPECT_EQ(error_of({.gzip_level = 0}), http::ErrorCode::bad_coding_level);
+  EXPECT_EQ(error_of({.brotli_quality = 12}), http::ErrorCode::bad_coding_level);
+  EXPECT_EQ(error_of({.zstd_level = 20}), http::ErrorCode::bad_coding_level);
 }
 
 }  // namespace

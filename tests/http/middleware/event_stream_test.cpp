@@ -64,7 +64,7 @@ TEST_F(HttpEvents, cannot_inject_others) {
          {ServerEvent{.event = "a\nb"}, ServerEvent{.event = "a\r"}, ServerEvent{.id = "a\nb"},
           ServerEvent{.id = "a\rb"}, ServerEvent{.id = "a\0b"sv}}) {
       const Result<> sent = co_await stream.send(event);
-      EXPECT_EQ(sent.error(), HttpError::bad_event);
+      EXPECT_EQ(sent.error(), http::ErrorCode::bad_event);
     }
     EXPECT_TRUE(co_await stream.comment("one\ntwo"));
   }));

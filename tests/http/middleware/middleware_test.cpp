@@ -38,8 +38,8 @@ class HttpCors : public test::Serving {
     serve(std::move(router).handler());
   }
   static Error error_of(CorsOptions options) {
-    const auto made = http::cors(std::move(options));
-    return made ? Error() : made.error();
+    const auto created = http::cors(std::move(options));
+    return created ? Error() : created.error();
   }
   /// The head of the response, without the fields that each response has.
   std::string answer(const std::string& method, const std::string& fields) {
@@ -100,10 +100,10 @@ TEST_F(HttpCors, any_origin_is_allowed_only_without_credentials) {
   EXPECT_EQ(answer("GET", "Origin: https://one.example\r\n"),
             "200 OK\r\nAccess-Control-Allow-Origin: *\r\n");
   EXPECT_EQ(error_of({.origins = {"*"}, .credentials = true}),
-            HttpError::credentials_for_any_origin);
-  EXPECT_EQ(error_of({.origins = {"https://one.example/"}}), HttpError::bad_origin);
-  EXPECT_EQ(error_of({.origins = {"one.example"}}), HttpError::bad_origin);
-  EXPECT_EQ(error_of({.fields = {"a b"}}), HttpError::bad_field_name);
+            http::ErrorCode::credentials_for_any_origin);
+  EXPECT_EQ(error_of({.origins = {"https://one.example/"}}), http::ErrorCode::bad_origin);
+  EXPECT_EQ(error_of({.origins = {"one.example"}}), http::ErrorCode::bad_origin);
+  EXPECT_EQ(error_of({.fields = {"a b"}}), http::ErrorCode::bad_field_name);
 }
 
 class HttpAccessLog : public test::Serving {

@@ -25,8 +25,8 @@ Handler named(std::string name, std::vector<std::string> parameters = {}) {
   return [name = std::move(name), parameters = std::move(parameters)](Request& request,
                                                                       Response& response) {
     std::string text = name;
-    for (const std::string& each : parameters)
-      text.append(" ").append(each).append("=").append(request.parameter(each));
+    for (const std::string& parameter : parameters)
+      text.append(" ").append(parameter).append("=").append(request.parameter(parameter));
     response.send(text);
   };
 }
@@ -35,9 +35,9 @@ class HttpRouter : public test::Serving {
  public:
   void serve_routes(Router router) { serve(std::move(router).handler()); }
   test::Reply reply(std::string method, std::string target, std::string host = "a") {
-    return run([](HttpRouter& own, std::string name, std::string to,
+    return run([](HttpRouter& http_router, std::string name, std::string to,
                   std::string authority) -> Task<test::Reply> {
-      TcpStream stream = co_await own.open();
+      TcpStream stream = co_await http_router.open();
       static_cast<void>(
           co_await stream.write(name + " " + to + " HTTP/1.1\r\nHost: " + authority + "\r\n\r\n"));
       Buffer in;
@@ -107,7 +107,7 @@ TEST_F(HttpRouter, answers_methods_without_a_handler) {
   router.add(Method::parse("PURGE").value(), "/a", named("purged"));
   router.any("/any", named("any")).put("/any", named("put"));
   router.add(Method::head, "/own",
-             [](Request&, Response& response) { response.fields().set("X", "head"); });
+             [](Request&, Response& response) { response.headers().set("X", "head"); });
   router.get("/own", named("own"));
   serve_routes(std::move(router));
   EXPECT_EQ(reply("POST", "/a").body, "posted");
@@ -154,7 +154,7 @@ TEST_F(HttpRouter, chooses_by_host) {
 }
 
 Task<> tag(Request& request, Response& response, const Handler& next) {
-  response.fields().add("Tag", "outer");
+  response.headers().add("Tag", "outer");
   request.set_parameter("user", "ann");
   co_await next.run(request, response);
 }
@@ -162,8 +162,8 @@ Task<> tag(Request& request, Response& response, const Handler& next) {
 TEST_F(HttpRouter, middleware_surrounds_routes_and_answers) {
   Router api;
   api.use([](Request& request, Response& response, const Handler& next) -> Task<> {
-    response.fields().add("Tag", "inner");
-    if (!request.fields().contains("Host")) co_return;
+    response.headers().add("Tag", "inner");
+    if (!request.headers().contains("Host")) co_return;
     if (request.query() == "deny") {
       response.send(Status::forbidden);
       co_return;

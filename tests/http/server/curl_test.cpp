@@ -73,17 +73,17 @@ void make_files(const std::string& folder) {
 
 void add_cookies(http::Router& router) {
   router.get("/cookies", [](Request& request, Response& response) {
-    static_cast<void>(response.fields().set("Content-Type", "text/plain"));
+    static_cast<void>(response.headers().set("Content-Type", "text/plain"));
     std::string all;
-    for (const http::Field field : request.fields())
+    for (const http::Field field : request.headers())
       if (field.name == "Cookie") all.append(all.empty() ? "" : "; ").append(field.value);
     response.send("cookies: " + all);
   });
   const auto set = [&router](const std::string& path, std::vector<std::string> cookies) {
     router.get(path, [cookies](Request&, Response& response) {
-      for (const std::string& each : cookies)
-        static_cast<void>(response.fields().add("Set-Cookie", each));
-      static_cast<void>(response.fields().set("Location", "/cookies"));
+      for (const std::string& cooky : cookies)
+        static_cast<void>(response.headers().add("Set-Cookie", cooky));
+      static_cast<void>(response.headers().set("Location", "/cookies"));
       response.send(Status::found);
     });
   };
@@ -99,7 +99,7 @@ http::Handler web_service(const std::string& folder) {
   http::Router router;
   const auto redirect = [&](const std::string& from, int status, const std::string& to) {
     router.any(from, [status, to](Request&, Response& response) {
-      static_cast<void>(response.fields().set("Location", to));
+      static_cast<void>(response.headers().set("Location", to));
       response.send(Status(status));
     });
   };
@@ -121,7 +121,7 @@ http::Handler web_service(const std::string& folder) {
     const std::string path = folder + "/put/" + std::string(request.parameter("name"));
     const bool exists = std::filesystem::exists(path);
     std::ofstream(path, std::ios::binary) << body->to_string();
-    if (!exists) static_cast<void>(response.fields().set("Location", request.path()));
+    if (!exists) static_cast<void>(response.headers().set("Location", request.path()));
     response.send(exists ? Status::no_content : Status::created);
   });
   router.get("/put/{name}", [folder](Request& request, Response& response) {
@@ -135,9 +135,9 @@ http::Handler web_service(const std::string& folder) {
   return std::move(router).handler();
 }
 
-std::string replaced(std::string text, std::string_view what, std::string_view with) {
-  for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += with.size())
-    text.replace(at, what.size(), with);
+std::string replaced(std::string text, std::string_view subject, std::string_view with) {
+  for (std::size_t at = 0; (at = text.find(subject, at)) != std::string::npos; at += with.size())
+    text.replace(at, subject.size(), with);
   return text;
 }
 
@@ -165,7 +165,7 @@ std::string with_sorted_cookies(std::string text) {
     at = next + 2;
   }
   std::string sorted(begin);
-  for (const std::string& each : cookies) sorted += each + "; ";
+  for (const std::string& cooky : cookies) sorted += cooky + "; ";
   return sorted + text.substr(end);
 }
 
@@ -264,8 +264,8 @@ class CurlOracle : public testing::Test {
     if (!is_head && !has_body && request.method != "GET") add({"-X", request.method});
     if (request.is_chunked) add({"-H", "Transfer-Encoding: chunked"});
     if (request.follows) add({"-L", "--max-redirs", "5"});
-    for (const std::string& each : request.fields) add({"-H", origin.field(each)});
-    for (const std::string& each : request.curl) add({each});
+    for (const std::string& field : request.fields) add({"-H", origin.field(field)});
+    for (const std::string& text : request.curl) add({text});
     request.more.insert(request.more.begin(), request.target);
     for (const std::string& target : request.more) {
       if (is_head || request.has_own_text) add({"-o", "/dev/null"});
@@ -278,8 +278,8 @@ class CurlOracle : public testing::Test {
   Task<std::string> ask_with_client(http::Client& client, HttpRequest request, Origin origin) {
     ClientRequest sent(http::Method::parse(request.method).value(), origin.url(request.target),
                        Buffer(request.body));
-    for (const std::string& each : request.fields) {
-      const std::string field = origin.field(each);
+    for (const std::string& entry : request.fields) {
+      const std::string field = origin.field(entry);
       const std::size_t colon = field.find(": ");
       sent.expect_continue = sent.expect_continue || field == "Expect: 100-continue";
       static_cast<void>(sent.fields.add(field.substr(0, colon), field.substr(colon + 2)));
@@ -296,7 +296,7 @@ class CurlOracle : public testing::Test {
     for (const char* name : compared) {
       if (!is_compared(request, name)) continue;
       text.append(" ").append(name).append("=");
-      text.append(response->fields().get(name).value_or(""));
+      text.append(response->headers().get(name).value_or(""));
     }
     // The client has decoded the body.
     co_return with_sorted_cookies(without_boundary(text + coding + "]"));
@@ -312,8 +312,8 @@ class CurlOracle : public testing::Test {
 
   static std::string description(const HttpRequest& request) {
     std::string text = request.method + " " + request.target;
-    for (const std::string& each : request.fields) text += ", " + each;
-    for (const std::string& each : request.curl) text += ", curl " + each;
+    for (const std::string& field : request.fields) text += ", " + field;
+    for (const std::string& entry : request.curl) text += ", curl " + entry;
     return text;
   }
 
@@ -330,12 +330,13 @@ TEST_F(CurlOracle, gets_the_same_from_the_server_as_from_nginx) {
   other_.tag = tag_of(other_);
   std::vector<HttpRequest> requests = test::http_requests();
   if (!is_available(http::Coding::gzip))
-    std::erase_if(requests, [](const auto& each) { return each.is_coded; });
+    std::erase_if(requests, [](const auto& entry) { return entry.is_coded; });
   EXPECT_GE(requests.size(), 60);
-  for (const HttpRequest& each : requests) {
-    const std::string own = run(ask_with_curl(each, own_));
-    EXPECT_EQ(own, run(ask_with_curl(each, other_))) << description(each);
-    EXPECT_EQ(own.find("failed with") == 0, each.target == "/loop") << own << description(each);
+  for (const HttpRequest& request : requests) {
+    const std::string own_text = run(ask_with_curl(request, own_));
+    EXPECT_EQ(own_text, run(ask_with_curl(request, other_))) << description(request);
+    EXPECT_EQ(own_text.find("failed with") == 0, request.target == "/loop")
+        << own_text << description(request);
   }
 }
 
@@ -352,13 +353,13 @@ TEST_F(CurlOracle, gets_the_same_from_nginx_as_the_client) {
   http::Client plain(loop_, options_with(0));
   std::vector<HttpRequest> requests = test::http_requests();
   std::erase_if(requests,
-                [](const auto& each) { return !each.curl.empty() || !each.more.empty(); });
+                [](const auto& entry) { return !entry.curl.empty() || !entry.more.empty(); });
   EXPECT_GE(requests.size(), 60);
   std::vector<std::string> got;
   got.reserve(requests.size());
-  for (const HttpRequest& each : requests) {
+  for (const HttpRequest& request : requests) {
     cookies->clear();
-    got.push_back(run(ask_with_client(each.follows ? following : plain, each, other_)));
+    got.push_back(run(ask_with_client(request.follows ? following : plain, request, other_)));
   }
   // curl must not find what the client has uploaded.
   const std::string uploads = folder_.path() + "/nginx/files/put";

@@ -50,9 +50,8 @@ class HttpDisconnect : public test::Serving, public testing::WithParamInterface<
     }
     if (GetParam() == Goodbye::reset) {
       const linger no_linger{.l_onoff = 1, .l_linger = 0};
-      backend::System& system = loop::core_of(loop_).backend().system();
-      EXPECT_EQ(system.setsockopt(stream.descriptor(), SOL_SOCKET, SO_LINGER, &no_linger,
-                                  sizeof no_linger),
+      detail::backend::System& system = detail::loop::core_of(loop_).backend().system();
+      EXPECT_EQ(system.setsockopt(stream.fd(), SOL_SOCKET, SO_LINGER, &no_linger, sizeof no_linger),
                 0);
     }
     stream.close();
@@ -147,7 +146,7 @@ TEST_F(HttpWatch, reads_ahead_only_a_part) {
     static_cast<void>(co_await sleep_for(10s));
     EXPECT_FALSE(gone.stop_requested());
     EXPECT_FALSE(is_read);
-    response.fields().set("Connection", "close");
+    response.headers().set("Connection", "close");
     response.send("hello");
   });
   run([](HttpWatch& test, bool& sent) -> Task<> {
@@ -162,7 +161,7 @@ TEST_F(HttpWatch, ends_before_a_tunnel_begins) {
   serve([&](Request& request, Response& response) -> Task<> {
     const std::stop_token gone = request.disconnect_token();
     static_cast<void>(co_await sleep_for(10ms));
-    response.fields().set("Upgrade", "echo");
+    response.headers().set("Upgrade", "echo");
     auto tunnel = co_await response.upgrade();
     EXPECT_TRUE(tunnel);
     Buffer received;

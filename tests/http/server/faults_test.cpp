@@ -36,7 +36,7 @@ Task<> answer(Request& request, Response& response) {
 }
 
 /// Repeats each request until it is answered.
-Task<> ask(Simulation& simulation, Endpoint to, int client, int& answered) {
+Task<> ask(sim::Simulation& simulation, Endpoint to, int client, int& answered) {
   TcpStream stream;
   Buffer in;
   for (int number = 0; number < 5;) {
@@ -72,9 +72,9 @@ Task<> ask(Simulation& simulation, Endpoint to, int client, int& answered) {
 }
 
 TEST(HttpServerFaults, no_response_is_wrong_or_lost) {
-  const auto scenario = [](Simulation& simulation) {
-    SimulatedHost& host = simulation.add_host("server");
-    SimulatedHost& client_host = simulation.add_host("client");
+  const auto scenario = [](sim::Simulation& simulation) {
+    sim::Host& host = simulation.add_host("server");
+    sim::Host& client_host = simulation.add_host("client");
     EventLoop server_loop(host.loop_options());
     EventLoop loop(client_host.loop_options());
     const sockaddr_in address = host.endpoint(80);
@@ -88,13 +88,13 @@ TEST(HttpServerFaults, no_response_is_wrong_or_lost) {
     TaskScope clients(loop);
     for (int i = 0; i < 3; ++i) clients.spawn(ask(simulation, at, i, answered));
     simulation.run_for(60s);
-    const SimulationOptions calm;
+    const sim::Options calm;
     simulation.options() = calm;
     simulation.run_for(30min);
     if (answered != 15) simulation.fail("answered: " + std::to_string(answered));
     if (server->connections() != 0) simulation.fail("connections are left");
   };
-  const auto failure = simulate({.count = test::scaled(1000)}, scenario);
+  const auto failure = sim::simulate({.count = test::scaled(1000)}, scenario);
   ASSERT_FALSE(failure) << failure->report();
 }
 

@@ -55,7 +55,7 @@ class HttpForward : public test::Serving {
     if (!passed) forwarding_ = passed.error();
   }
 
-  SimulatedHost& origin_host_;
+  sim::Host& origin_host_;
   EventLoop origin_loop_;
   std::optional<http::Server> origin_;
   std::optional<http::Client> proxy_client_;

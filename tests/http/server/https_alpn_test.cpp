@@ -22,14 +22,14 @@ using http::Request;
 using http::Response;
 using test::Contexts;
 
-TlsServerOptions server_options(std::vector<std::string> protocols) {
-  TlsServerOptions options;
+tls::ServerOptions server_options(std::vector<std::string> protocols) {
+  tls::ServerOptions options;
   options.alpn = std::move(protocols);
   options.identities = {Contexts::localhost().identity()};
   return options;
 }
 
-http::ServerOptions with(const TlsServerContext& context) {
+http::ServerOptions with(const tls::ServerContext& context) {
   http::ServerOptions options;
   options.listen.tls = context;
   return options;
@@ -38,7 +38,7 @@ http::ServerOptions with(const TlsServerContext& context) {
 /// An open listener.
 UniqueFd listener(EventLoop& loop) {
   const TcpServer server = TcpServer::listen(loop, Endpoint::loopback_v4(0)).value();
-  return UniqueFd(::dup(server.descriptor()));
+  return UniqueFd(::dup(server.fd()));
 }
 
 class HttpsAlpn : public test::OnEveryBackend {
@@ -46,12 +46,12 @@ class HttpsAlpn : public test::OnEveryBackend {
   /// The answer to a request of a client that supports these protocols; "closed" if the connection
   /// ends without one.
   std::string answer(const Endpoint& to, std::vector<std::string> protocols) {
-    TlsClientOptions options;
+    tls::ClientOptions options;
     options.authorities = Contexts::authority().pem();
     options.alpn = std::move(protocols);
     options.sessions_max = 0;
     std::string text;
-    run([](Endpoint at, TlsClientContext tls, std::string& into) -> Task<> {
+    run([](Endpoint at, tls::ClientContext tls, std::string& into) -> Task<> {
       auto stream = or_throw(co_await connect("localhost", at.port(), std::move(tls)));
       static_cast<void>(
           co_await stream.write("GET / HTTP/1.1\r\nHost: a\r\n"
@@ -64,7 +64,7 @@ class HttpsAlpn : public test::OnEveryBackend {
       const std::string all = received.to_string();
       const std::size_t end = all.find("\r\n\r\n");
       into = end == std::string::npos ? "closed" : all.substr(end + 4);
-    }(to, or_throw(TlsClientContext::create(std::move(options))), text));
+    }(to, or_throw(tls::ClientContext::create(std::move(options))), text));
     return text;
   }
 };
@@ -78,17 +78,18 @@ void answer_with_alpn(Request& request, Response& response) {
 TEST_P(HttpsAlpn, contexts_that_offer_other_protocols_are_rejected) {
   LoopGroup group({.threads = 2});
   const Endpoint at = Endpoint::loopback_v4(0);
-  for (const auto& [protocols, error] : {std::pair<std::vector<std::string>, Error>{{}, {}},
-                                         {{"http/1.1"}, {}},
-                                         {{"http/1.1", "http/1.0"}, {}},
-                                         {{"h2"}, HttpError::offered_http_2},
-                                         {{"h2", "http/1.1"}, HttpError::offered_http_2},
-                                         {{"http/1.1", "h2"}, HttpError::offered_http_2},
-                                         {{"http/1.1", "dot"}, HttpError::offered_other_protocol},
-                                         {{"h3"}, HttpError::offered_other_protocol},
-                                         {{"HTTP/1.1"}, HttpError::offered_other_protocol},
-                                         {{"http/1.1 "}, HttpError::offered_other_protocol}}) {
-    const auto options = with(or_throw(TlsServerContext::create(server_options(protocols))));
+  for (const auto& [protocols, error] :
+       {std::pair<std::vector<std::string>, Error>{{}, {}},
+        {{"http/1.1"}, {}},
+        {{"http/1.1", "http/1.0"}, {}},
+        {{"h2"}, http::ErrorCode::offered_http_2},
+        {{"h2", "http/1.1"}, http::ErrorCode::offered_http_2},
+        {{"http/1.1", "h2"}, http::ErrorCode::offered_http_2},
+        {{"http/1.1", "dot"}, http::ErrorCode::offered_other_protocol},
+        {{"h3"}, http::ErrorCode::offered_other_protocol},
+        {{"HTTP/1.1"}, http::ErrorCode::offered_other_protocol},
+        {{"http/1.1 "}, http::ErrorCode::offered_other_protocol}}) {
+    const auto options = with(or_throw(tls::ServerContext::create(server_options(protocols))));
     EXPECT_EQ(options.listen.tls.alpn(), protocols);
     const auto expect = [&](const auto& server) {
       EXPECT_EQ(server ? Error() : server.error(), error) << testing::PrintToString(protocols);
@@ -102,13 +103,14 @@ TEST_P(HttpsAlpn, contexts_that_offer_other_protocols_are_rejected) {
     on_first.listen.placement = Placement::round_robin;
     expect(http::ServerGroup::adopt(group, std::move(listeners), answer_with_alpn, on_first));
   }
-  for (const HttpError error : {HttpError::offered_http_2, HttpError::negotiated_http_2}) {
+  for (const http::ErrorCode error :
+       {http::ErrorCode::offered_http_2, http::ErrorCode::negotiated_http_2}) {
     EXPECT_NE(make_error_code(error).message().find("\"h2\""), std::string::npos);
   }
 }
 
 TEST_P(HttpsAlpn, connections_with_a_protocol_that_a_reload_has_added_are_rejected) {
-  const auto context = or_throw(TlsServerContext::create(server_options({"http/1.1"})));
+  const auto context = or_throw(tls::ServerContext::create(server_options({"http/1.1"})));
   std::vector<Error> rejected;
   auto options = with(context);
   options.listen.on_rejected = [&](SocketStream& stream, Error error) {
@@ -121,8 +123,8 @@ TEST_P(HttpsAlpn, connections_with_a_protocol_that_a_reload_has_added_are_reject
   ASSERT_TRUE(context.reload(server_options({"h2", "dot", "http/1.1"})));
   EXPECT_EQ(answer(server.endpoint(), {"h2", "http/1.1"}), "closed");
   EXPECT_EQ(answer(server.endpoint(), {"http/1.1", "dot"}), "closed");
-  EXPECT_EQ(rejected, (std::vector<Error>{HttpError::negotiated_http_2,
-                                          HttpError::negotiated_other_protocol}));
+  EXPECT_EQ(rejected, (std::vector<Error>{http::ErrorCode::negotiated_http_2,
+                                          http::ErrorCode::negotiated_other_protocol}));
   EXPECT_EQ(answer(server.endpoint(), {"http/1.1"}), "alpn http/1.1");
   EXPECT_EQ(answer(server.endpoint(), {}), "alpn ");
   EXPECT_EQ(rejected.size(), 2U);
@@ -131,12 +133,12 @@ TEST_P(HttpsAlpn, connections_with_a_protocol_that_a_reload_has_added_are_reject
 
 TEST_P(HttpsAlpn, groups_reject_them_on_all_loops) {
   LoopGroup group({.threads = 2});
-  const auto context = or_throw(TlsServerContext::create(server_options({"http/1.1"})));
+  const auto context = or_throw(tls::ServerContext::create(server_options({"http/1.1"})));
   std::atomic<int> rejected = 0;
   auto options = with(context);
   options.listen.placement = Placement::round_robin;
   options.listen.on_rejected = [&](SocketStream&, Error error) {
-    if (error == HttpError::negotiated_http_2) ++rejected;
+    if (error == http::ErrorCode::negotiated_http_2) ++rejected;
   };
   auto server = or_throw(
       http::ServerGroup::listen(group, Endpoint::loopback_v4(0), answer_with_alpn, options));
@@ -149,7 +151,7 @@ TEST_P(HttpsAlpn, groups_reject_them_on_all_loops) {
 }
 
 TEST_P(HttpsAlpn, on_rejected_may_destroy_the_server) {
-  const auto context = or_throw(TlsServerContext::create(server_options({"http/1.1"})));
+  const auto context = or_throw(tls::ServerContext::create(server_options({"http/1.1"})));
   std::unique_ptr<http::Server> server;
   auto options = with(context);
   options.listen.on_rejected = [&](SocketStream&, Error) { server.reset(); };
@@ -161,10 +163,10 @@ TEST_P(HttpsAlpn, on_rejected_may_destroy_the_server) {
   EXPECT_EQ(server, nullptr);
 }
 
-Task<> start_early(Endpoint at, TlsClientContext tls) {
+Task<> start_early(Endpoint at, tls::ClientContext tls) {
   auto stream = or_throw(co_await TcpStream::connect(at));
-  const auto done = co_await tls_connect(stream, tls, "localhost",
-                                         TlsReplayable("GET / HTTP/1.1\r\nHost: a\r\n\r\n"));
+  const auto done = co_await tls::connect(stream, tls, "localhost",
+                                          tls::Replayable("GET / HTTP/1.1\r\nHost: a\r\n\r\n"));
   if (!done) co_return;
   Buffer received;
   for (;;) {
@@ -177,18 +179,18 @@ Task<> start_early(Endpoint at, TlsClientContext tls) {
 TEST_P(HttpsAlpn, early_requests_of_other_protocols_reach_no_handler) {
   auto early = server_options({"h2"});
   early.early_data_bytes_max = 1000;
-  auto options = with(or_throw(TlsServerContext::create(early)));
-  const TlsServerContext& context = options.listen.tls;
-  TlsClientOptions client_options;
+  auto options = with(or_throw(tls::ServerContext::create(early)));
+  const tls::ServerContext& context = options.listen.tls;
+  tls::ClientOptions client_options;
   client_options.authorities = Contexts::authority().pem();
   client_options.alpn = {"h2"};
-  const auto client = or_throw(TlsClientContext::create(client_options));
+  const auto client = or_throw(tls::ClientContext::create(client_options));
   auto other = TcpServer::listen(loop(), Endpoint::loopback_v4(0), options.listen).value();
   other.serve([](TcpStream stream) -> Task<> {
     const auto ended = co_await stream.shutdown_write();
     EXPECT_TRUE(ended);
   });
-  UniqueFd listening(::dup(other.descriptor()));
+  UniqueFd listening(::dup(other.fd()));
   run(start_early(other.endpoint(), client));
   other.stop();
 
@@ -198,7 +200,7 @@ TEST_P(HttpsAlpn, early_requests_of_other_protocols_reach_no_handler) {
   std::size_t requests = 0;
   options.listen.tls_early_data = true;
   options.listen.on_rejected = [&](SocketStream& stream, Error error) {
-    EXPECT_FALSE(stream.tls()->handshake_complete());
+    EXPECT_FALSE(stream.tls()->is_handshake_complete());
     rejected.push_back(error);
   };
   auto server = or_throw(http::Server::adopt(
@@ -211,7 +213,7 @@ TEST_P(HttpsAlpn, early_requests_of_other_protocols_reach_no_handler) {
   early.alpn = {"h2"};
   ASSERT_TRUE(context.reload(early));
   run(start_early(server.endpoint(), client));
-  EXPECT_EQ(rejected, std::vector<Error>{HttpError::negotiated_http_2});
+  EXPECT_EQ(rejected, std::vector<Error>{http::ErrorCode::negotiated_http_2});
   EXPECT_EQ(requests, 0U);
 }
 

@@ -23,7 +23,7 @@ class Https : public test::OnEveryBackend {
 
 TAMBOUR_ON_EVERY_BACKEND(Https);
 
-Task<> ask(Endpoint to, TlsClientContext tls, std::string& received) {
+Task<> ask(Endpoint to, tls::ClientContext tls, std::string& received) {
   auto stream = co_await connect("localhost", to.port(), std::move(tls));
   EXPECT_TRUE(stream);
   if (!stream) co_return;
@@ -61,10 +61,10 @@ TEST_P(Https, handlers_do_not_see_the_difference) {
   EXPECT_NE(received.find("\r\nStrict-Transport-Security: max-age=60; includeSubDomains\r\n"),
             std::string::npos);
   EXPECT_TRUE(received.ends_with("\r\n\r\n" + std::string(100'000, 'x')));
-  run([](http::Server& own) -> Task<> { co_await own.shut_down(10s); }(*server));
+  run([](http::Server& local) -> Task<> { co_await local.shut_down(10s); }(*server));
 }
 
-Task<> leave(Endpoint to, TlsClientContext tls, std::size_t request_bytes) {
+Task<> leave(Endpoint to, tls::ClientContext tls, std::size_t request_bytes) {
   auto stream = co_await connect("localhost", to.port(), std::move(tls));
   EXPECT_TRUE(stream);
   if (!stream) co_return;

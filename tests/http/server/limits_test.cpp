@@ -108,14 +108,14 @@ TEST_F(HttpLimits, others_are_served_during_an_attack) {
   TaskScope attackers(loop_);
   int ended = 0;
   for (int i = 0; i < 100; ++i)
-    attackers.spawn([](HttpLimits& own, int number, int& count) -> Task<> {
+    attackers.spawn([](HttpLimits& local, int number, int& count) -> Task<> {
       std::string start = "GET / HTTP/1.1\r\n";
       std::string drop = "X: y\r\n";
       if (number % 2 == 0) {
         start = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n";
         drop = "x";
       }
-      const Outcome outcome = co_await own.drip(start, drop, 5s, 8);
+      const Outcome outcome = co_await local.drip(start, drop, 5s, 8);
       if (outcome.answer.starts_with("HTTP/1.1 408 ")) ++count;
     }(*this, i, ended));
   for (int i = 0; i < 20; ++i)
@@ -123,9 +123,9 @@ TEST_F(HttpLimits, others_are_served_during_an_attack) {
               response_of("200 OK", "0", "Connection: close\r\n"));
   run([](TaskScope& scope) -> Task<> { co_await scope.join(); }(attackers));
   EXPECT_EQ(ended, 100);
-  run([](HttpLimits& own) -> Task<> {
+  run([](HttpLimits& limits) -> Task<> {
     static_cast<void>(co_await sleep_for(15s));
-    EXPECT_EQ(own.server_->connections(), 0U);
+    EXPECT_EQ(limits.server_->connections(), 0U);
   }(*this));
 }
 
@@ -138,8 +138,8 @@ TEST_F(HttpLimits, a_client_that_does_not_read_is_disconnected) {
     error = written.error();
     ended = server_loop_.now();
   });
-  run([](HttpLimits& own) -> Task<> {
-    TcpStream stream = co_await own.open();
+  run([](HttpLimits& limits) -> Task<> {
+    TcpStream stream = co_await limits.open();
     static_cast<void>(co_await stream.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n"));
     static_cast<void>(co_await sleep_for(10min));
     const std::string answer = co_await read_all(stream);
@@ -152,8 +152,8 @@ TEST_F(HttpLimits, a_client_that_does_not_read_is_disconnected) {
 TEST_F(HttpLimits, a_client_that_reads_slowly_is_not) {
   simulation_.options().stream_buffer_bytes = 10'000;
   serve([](Request&, Response& response) { response.send(std::string(100'000, 'x')); });
-  run([](HttpLimits& own) -> Task<> {
-    TcpStream stream = co_await own.open();
+  run([](HttpLimits& limits) -> Task<> {
+    TcpStream stream = co_await limits.open();
     static_cast<void>(
         co_await stream.write("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"));
     Buffer all;
@@ -196,9 +196,9 @@ TEST_F(HttpLimits, a_client_that_sends_for_ever_after_its_response_is_disconnect
                                 std::string(1000, 'x'), 1s, 10'000));
   EXPECT_TRUE(outcome.answer.starts_with("HTTP/1.1 413 "));
   EXPECT_EQ(server_->connections(), 1U);
-  run([](HttpLimits& own) -> Task<> {
+  run([](HttpLimits& limits) -> Task<> {
     static_cast<void>(co_await sleep_for(11s));
-    EXPECT_EQ(own.server_->connections(), 0U);
+    EXPECT_EQ(limits.server_->connections(), 0U);
   }(*this));
 }
 
@@ -243,16 +243,16 @@ TEST_F(HttpLimits, a_destroyed_write_ends_the_connection) {
   serve([&](Request&, Response& response) -> Task<> {
     {
       TaskScope scope(server_loop_);
-      scope.spawn([](Response& own) -> Task<> {
-        static_cast<void>(co_await own.write(std::string(100'000, 'x')));
+      scope.spawn([](Response& local) -> Task<> {
+        static_cast<void>(co_await local.write(std::string(100'000, 'x')));
       }(response));
       static_cast<void>(co_await sleep_for(1s));
     }
     const auto written = co_await response.write("y");
     error = written.error();
   });
-  run([](HttpLimits& own) -> Task<> {
-    TcpStream stream = co_await own.open();
+  run([](HttpLimits& limits) -> Task<> {
+    TcpStream stream = co_await limits.open();
     static_cast<void>(co_await stream.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n"));
     static_cast<void>(co_await sleep_for(2s));
     const std::string answer = co_await read_all(stream);
@@ -266,8 +266,9 @@ TEST_F(HttpLimits, a_destroyed_read_leaves_no_time_limit) {
   serve([&](Request& request, Response& response) -> Task<> {
     {
       TaskScope scope(server_loop_);
-      scope.spawn(
-          [](Request& own) -> Task<> { static_cast<void>(co_await own.body().read()); }(request));
+      scope.spawn([](Request& local) -> Task<> {
+        static_cast<void>(co_await local.body().read());
+      }(request));
       static_cast<void>(co_await sleep_for(20s));
     }
     static_cast<void>(co_await sleep_for(5s));
@@ -299,8 +300,8 @@ TEST_F(HttpLimits, a_slow_handler_slows_down_its_client) {
     sent_at_begin = sent;
     co_await count_body(request, response);
   });
-  run([](HttpLimits& own, std::size_t& count) -> Task<> {
-    TcpStream stream = co_await own.open();
+  run([](HttpLimits& limits, std::size_t& count) -> Task<> {
+    TcpStream stream = co_await limits.open();
     static_cast<void>(
         co_await stream.write("POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n"
                               "Content-Length: 1000000\r\n\r\n"));
@@ -324,9 +325,9 @@ TEST_F(HttpDrain, requests_in_progress_are_answered_and_idle_connections_end) {
   });
   std::vector<std::string> answers(3);
   TaskScope clients(loop_);
-  const auto client = [](HttpDrain& own, std::string first, Duration pause, std::string second,
+  const auto client = [](HttpDrain& local, std::string first, Duration pause, std::string second,
                          std::string& answer) -> Task<> {
-    TcpStream stream = co_await own.open();
+    TcpStream stream = co_await local.open();
     static_cast<void>(co_await stream.write(first));
     static_cast<void>(co_await sleep_for(pause));
     static_cast<void>(co_await stream.write(second));
@@ -339,11 +340,11 @@ TEST_F(HttpDrain, requests_in_progress_are_answered_and_idle_connections_end) {
   clients.spawn(client(*this, fast, 1500ms, fast, answers[1]));
   clients.spawn(client(*this, fast, 0s, "", answers[2]));
   std::optional<Duration> time;
-  spawn(server_loop_, [](HttpDrain& own, std::optional<Duration>& took) -> Task<> {
+  spawn(server_loop_, [](HttpDrain& drain, std::optional<Duration>& took) -> Task<> {
     static_cast<void>(co_await sleep_for(1s));
-    const TimePoint begin = own.server_loop_.now();
-    co_await own.server_->shut_down(1h);
-    took = own.server_loop_.now() - begin;
+    const TimePoint begin = drain.server_loop_.now();
+    co_await drain.server_->shut_down(1h);
+    took = drain.server_loop_.now() - begin;
   }(*this, time));
   run([](TaskScope& scope) -> Task<> { co_await scope.join(); }(clients));
   run([](HttpDrain&) -> Task<> { static_cast<void>(co_await sleep_for(30s)); }(*this));
@@ -363,7 +364,7 @@ TEST_F(HttpDrain, lingering_connections_do_not_hold_up_a_shutdown) {
     const bool is_late = request.path() == "/late";
     while (is_late && !request.shutdown_token().stop_requested())
       static_cast<void>(co_await sleep_for(10ms));
-    response.fields().set("Connection", "close");
+    response.headers().set("Connection", "close");
     response.send("bye");
   };
   for (const std::string request :
@@ -374,14 +375,14 @@ TEST_F(HttpDrain, lingering_connections_do_not_hold_up_a_shutdown) {
     serve(handler);
     std::optional<Duration> time;
     std::string answer;
-    spawn(server_loop_, [](HttpDrain& own, std::optional<Duration>& took) -> Task<> {
+    spawn(server_loop_, [](HttpDrain& local, std::optional<Duration>& took) -> Task<> {
       static_cast<void>(co_await sleep_for(1s));
-      const TimePoint begin = own.server_loop_.now();
-      co_await own.server_->shut_down(1h);
-      took = own.server_loop_.now() - begin;
+      const TimePoint begin = local.server_loop_.now();
+      co_await local.server_->shut_down(1h);
+      took = local.server_loop_.now() - begin;
     }(*this, time));
-    run([](HttpDrain& own, std::string text, std::string& received) -> Task<> {
-      TcpStream stream = co_await own.open();
+    run([](HttpDrain& drain, std::string text, std::string& received) -> Task<> {
+      TcpStream stream = co_await drain.open();
       EXPECT_TRUE(co_await stream.write(std::string_view(text)));
       received = co_await read_all(stream);
       static_cast<void>(co_await sleep_for(30s));
@@ -399,11 +400,11 @@ TEST_F(HttpDrain, handlers_are_asked_to_stop_after_the_grace_period) {
     is_cancelled = !slept && slept.error() == system_error(ECANCELED);
   });
   std::optional<Duration> time;
-  spawn(server_loop_, [](HttpDrain& own, std::optional<Duration>& took) -> Task<> {
+  spawn(server_loop_, [](HttpDrain& drain, std::optional<Duration>& took) -> Task<> {
     static_cast<void>(co_await sleep_for(1s));
-    const TimePoint begin = own.server_loop_.now();
-    co_await own.server_->shut_down(5s);
-    took = own.server_loop_.now() - begin;
+    const TimePoint begin = drain.server_loop_.now();
+    co_await drain.server_->shut_down(5s);
+    took = drain.server_loop_.now() - begin;
   }(*this, time));
   const auto outcome = run(drip("GET / HTTP/1.1\r\nHost: a\r\n\r\n", "", 1s, 0));
   run([](HttpDrain&) -> Task<> { static_cast<void>(co_await sleep_for(1s)); }(*this));
@@ -423,12 +424,12 @@ TEST_F(HttpDrain, destroying_the_server_destroys_its_handlers) {
     const Flag flag{is_destroyed};
     static_cast<void>(co_await sleep_for(1h));
   });
-  run([](HttpDrain& own, const bool& destroyed) -> Task<> {
-    TcpStream stream = co_await own.open();
+  run([](HttpDrain& drain, const bool& destroyed) -> Task<> {
+    TcpStream stream = co_await drain.open();
     static_cast<void>(co_await stream.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n"));
     static_cast<void>(co_await sleep_for(1s));
     EXPECT_FALSE(destroyed);
-    own.server_.reset();
+    drain.server_.reset();
     EXPECT_TRUE(destroyed);
   }(*this, is_destroyed));
 }

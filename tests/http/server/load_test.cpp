@@ -160,7 +160,7 @@ TEST(HttpLoad, servers_replace_each_other_without_a_failed_request) {
   for (int i = 0; i < 20; ++i) {
     const int before = answered;
     run_until([&] { return answered > before + 100; });
-    UniqueFd listener(::dup(server->descriptor()));
+    UniqueFd listener(::dup(server->fd()));
     auto next = i % 2 == 0 ? http::Server::adopt(loop, std::move(listener), slow)
                            : http::Server::adopt(loop, std::move(listener), hello);
     ASSERT_TRUE(next);

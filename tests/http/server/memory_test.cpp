@@ -49,8 +49,8 @@ class HttpMemory : public test::OnEveryBackend {
   }
   TcpStream connect(const Endpoint& server) {
     std::optional<TcpStream> stream;
-    run([](Endpoint at, std::optional<TcpStream>& made) -> Task<> {
-      made = or_throw(co_await TcpStream::connect(at));
+    run([](Endpoint at, std::optional<TcpStream>& created) -> Task<> {
+      created = or_throw(co_await TcpStream::connect(at));
     }(server, stream));
     return std::move(*stream);
   }

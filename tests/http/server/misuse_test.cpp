@@ -40,8 +40,8 @@ class HttpMisuse : public test::Serving {
               later(later_request, later_response);
             }(request, response, use, delay));
     });
-    run([](HttpMisuse& own, int count) -> Task<> {
-      TcpStream stream = co_await own.open();
+    run([](HttpMisuse& http_misuse, int count) -> Task<> {
+      TcpStream stream = co_await http_misuse.open();
       for (int i = 0; i < count; ++i) {
         EXPECT_TRUE(co_await stream.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n"));
         static_cast<void>(co_await sleep_for(1s));
@@ -65,7 +65,7 @@ TEST_F(HttpMisuse, each_function_after_its_handler) {
       [](Request&, Response& response) { response.end(); },
       [](Request&, Response& response) { static_cast<void>(response.flush()); },
       [](Request&, Response& response) { static_cast<void>(response.upgrade()); },
-      [](Request&, Response& response) { static_cast<void>(response.failed()); },
+      [](Request&, Response& response) { static_cast<void>(response.has_failed()); },
       [](Request& request, Response&) { static_cast<void>(request.path()); },
       [](Request& request, Response&) { static_cast<void>(request.connection()); },
       [](Request& request, Response&) { static_cast<void>(request.received_at()); },
@@ -86,7 +86,7 @@ TEST_F(HttpMisuse, an_earlier_response_is_not_that_of_a_later_request) {
       co_return;
     }
     static_cast<void>(co_await sleep_for(1s));
-    response.fields().set("Connection", "close");
+    response.headers().set("Connection", "close");
     response.send("last");
   });
   std::string text;

@@ -44,7 +44,7 @@ Task<> echo(Request& request, Response& response) {
 
 TEST_F(HttpServer, answers_with_status_fields_and_date) {
   serve([](Request&, Response& response) {
-    response.fields().set("Content-Type", "text/plain");
+    response.headers().set("Content-Type", "text/plain");
     response.send(Status::created, "made");
   });
   run([](HttpServer& test) -> Task<> {
@@ -69,9 +69,9 @@ TEST_F(HttpServer, a_handler_without_a_response_sends_an_empty_one) {
 TEST_F(HttpServer, answers_pipelined_requests_in_order_and_in_one_piece) {
   int number = 0;
   serve([&number](Request& request, Response& response) -> Task<> {
-    const int own = ++number;
+    const int local = ++number;
     if (request.path() == "/slow") static_cast<void>(co_await sleep_for(1s));
-    response.send(std::to_string(own));
+    response.send(std::to_string(local));
   });
   EXPECT_EQ(ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n"
                 "GET /slow HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -145,7 +145,7 @@ TEST_F(HttpServer, sends_no_body_to_head_and_for_some_statuses) {
   serve([](Request& request, Response& response) -> Task<> {
     if (request.path() == "/204") {
       response.set_status(Status::no_content);
-      EXPECT_EQ(response.send("x").error(), HttpError::response_too_long);
+      EXPECT_EQ(response.send("x").error(), http::ErrorCode::response_too_long);
       EXPECT_TRUE(response.send(""));
     } else if (request.path() == "/304") {
       response.set_status(Status::not_modified);
@@ -233,8 +233,8 @@ TEST_F(HttpServer, answers_500_when_a_handler_throws_and_serves_others) {
   options.listen.on_error = [&thrown](const std::exception_ptr& error) {
     try {
       std::rethrow_exception(error);
-    } catch (const std::exception& what) {
-      thrown.emplace_back(what.what());
+    } catch (const std::exception& subject) {
+      thrown.emplace_back(subject.what());
     }
   };
   serve(
@@ -243,9 +243,9 @@ TEST_F(HttpServer, answers_500_when_a_handler_throws_and_serves_others) {
         if (request.path() == "/part") {
           EXPECT_TRUE(co_await response.write("part"));
         }
-        response.fields().add("X", "dropped");
+        response.headers().add("X", "dropped");
         if (request.path() != "/") throw std::runtime_error("later");
-        response.fields().clear();
+        response.headers().clear();
         response.send("hello");
       },
       options);
@@ -264,19 +264,20 @@ TEST_F(HttpServer, answers_500_when_a_handler_throws_and_serves_others) {
 TEST_F(HttpServer, reports_misuse_of_a_response) {
   serve([](Request& request, Response& response) -> Task<> {
     if (request.path() == "/status") {
-      EXPECT_EQ(response.send(Status(99), "").error(), HttpError::bad_status);
-      EXPECT_EQ(response.send(Status::continue_, "").error(), HttpError::interim_status);
-      EXPECT_EQ(response.send(Status::switching_protocols, "").error(), HttpError::interim_status);
+      EXPECT_EQ(response.send(Status(99), "").error(), http::ErrorCode::bad_status);
+      EXPECT_EQ(response.send(Status::continue_, "").error(), http::ErrorCode::interim_status);
+      EXPECT_EQ(response.send(Status::switching_protocols, "").error(),
+                http::ErrorCode::interim_status);
     } else if (request.path() == "/twice") {
       EXPECT_TRUE(response.send("once"));
-      EXPECT_EQ(response.send("again").error(), HttpError::response_begun);
-      EXPECT_EQ((co_await response.write("again")).error(), HttpError::response_ended);
-      EXPECT_EQ(response.end().error(), HttpError::response_ended);
+      EXPECT_EQ(response.send("again").error(), http::ErrorCode::response_begun);
+      EXPECT_EQ((co_await response.write("again")).error(), http::ErrorCode::response_ended);
+      EXPECT_EQ(response.end().error(), http::ErrorCode::response_ended);
     } else {
       response.set_length(3);
       EXPECT_TRUE(co_await response.write("ab"));
-      EXPECT_EQ((co_await response.write("cd")).error(), HttpError::response_too_long);
-      EXPECT_EQ(response.end().error(), HttpError::response_too_short);
+      EXPECT_EQ((co_await response.write("cd")).error(), http::ErrorCode::response_too_long);
+      EXPECT_EQ(response.end().error(), http::ErrorCode::response_too_short);
     }
   });
   EXPECT_TRUE(ask("GET /status HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
@@ -289,7 +290,7 @@ TEST_F(HttpServer, reports_misuse_of_a_response) {
 
 TEST_F(HttpServer, closes_the_connection_if_the_handler_says_so) {
   serve([](Request&, Response& response) {
-    response.fields().set("Connection", "close");
+    response.headers().set("Connection", "close");
     response.send("bye");
   });
   EXPECT_EQ(ask("GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n"),
@@ -370,8 +371,8 @@ TEST_F(HttpServer, a_rejected_request_has_no_fields_of_another_one) {
   };
   http::ServerOptions options;
   options.on_response = [&](const Request& request, const Response& response) {
-    note(request.fields());
-    EXPECT_EQ(request.fields().contains("Secret"), response.status() == Status::ok);
+    note(request.headers());
+    EXPECT_EQ(request.headers().contains("Secret"), response.status() == Status::ok);
     seen += std::to_string(http::code_of(response.status())) + "\n";
   };
   serve(
@@ -417,7 +418,7 @@ TEST_F(HttpServer, reads_the_rest_of_a_body_that_the_handler_has_nearly_read) {
 
 /// Sends back what it receives, after a greeting.
 Task<> echo_tunnel(Request& request, Response& response) {
-  if (request.path() != "/unnamed") response.fields().set("Upgrade", "echo");
+  if (request.path() != "/unnamed") response.headers().set("Upgrade", "echo");
   auto tunnel = co_await response.upgrade();
   if (!tunnel) {
     response.set_status(Status::ok);

@@ -13,8 +13,8 @@
 
 #include <gtest/gtest.h>
 
+#include <tambour/net/unix.h>
 #include <tambour/tambour.h>
-#include <tambour/unix.h>
 
 #include "http/support/ambiguous_requests.h"
 #include "http/support/front_end.h"
@@ -122,9 +122,9 @@ TEST_P(Smuggling, no_request_is_parsed_from_a_body) {
   std::size_t read = 0;
   std::size_t with_body = 0;
   for (const auto& [port, connection] : back_.connections()) {
-    for (const test::ReadRequest& each : connection.read) {
-      read += each.target.starts_with("/probe/") ? 0 : 1;
-      with_body += each.body.empty() ? 0 : 1;
+    for (const test::ReadRequest& read_request : connection.read) {
+      read += read_request.target.starts_with("/probe/") ? 0 : 1;
+      with_body += read_request.body.empty() ? 0 : 1;
     }
   }
   // Otherwise the front end has rejected what the test is about.
@@ -137,7 +137,7 @@ TEST_P(Smuggling, no_request_is_parsed_from_a_body) {
 INSTANTIATE_TEST_SUITE_P(FrontEnds, Smuggling,
                          testing::Values(test::nginx, test::lenient_nginx, test::haproxy,
                                          test::lenient_haproxy, test::h2o),
-                         [](const auto& each) { return std::string(each.param.name); });
+                         [](const auto& entry) { return std::string(entry.param.name); });
 
 constexpr std::string_view mark = "Mark: x";
 

@@ -82,13 +82,13 @@ TEST_P(HttpSockets, many_clients_send_pipelined_requests) {
       auto stream = co_await TcpStream::connect(to);
       EXPECT_TRUE(stream);
       std::string requests;
-      for (int each = 0; each < 100; ++each)
-        requests += "GET /" + std::to_string(each) + " HTTP/1.1\r\nHost: a\r\n\r\n";
+      for (int entry = 0; entry < 100; ++entry)
+        requests += "GET /" + std::to_string(entry) + " HTTP/1.1\r\nHost: a\r\n\r\n";
       co_await write_all(*stream, requests);
       Buffer in;
-      for (int each = 0; each < 100; ++each) {
+      for (int value = 0; value < 100; ++value) {
         const auto reply = co_await read_reply(*stream, in);
-        EXPECT_TRUE(reply && reply->body == "/" + std::to_string(each));
+        EXPECT_TRUE(reply && reply->body == "/" + std::to_string(value));
         ++count;
       }
     }(server->endpoint(), answered));
@@ -151,7 +151,7 @@ TEST_P(HttpSockets, a_shutdown_under_load_fails_no_request) {
       }
     }(server->endpoint(), answered));
   EXPECT_TRUE(run_until([&] { return answered > 200; }));
-  run([](http::Server& own) -> Task<> { co_await own.shut_down(10s); }(*server));
+  run([](http::Server& local) -> Task<> { co_await local.shut_down(10s); }(*server));
   EXPECT_TRUE(run_until([&] { return clients.empty(); }));
   EXPECT_EQ(server->connections(), 0U);
 }
@@ -172,7 +172,7 @@ TEST_P(HttpSockets, a_group_serves_on_several_threads) {
       auto stream = co_await TcpStream::connect(to);
       EXPECT_TRUE(stream);
       Buffer in;
-      for (int each = 0; each < 10; ++each) {
+      for (int value = 0; value < 10; ++value) {
         co_await write_all(*stream, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
         const auto reply = co_await read_reply(*stream, in);
         EXPECT_TRUE(reply && reply->body == "hello");
@@ -180,7 +180,9 @@ TEST_P(HttpSockets, a_group_serves_on_several_threads) {
     }(opened->endpoint()));
   EXPECT_TRUE(run_until([&] { return clients.empty(); }));
   EXPECT_EQ(handled, 100);
-  run([](http::ServerGroup& own) -> Task<> { co_await own.shut_down(10s); }(*opened));
+  run([](http::ServerGroup& server_group) -> Task<> {
+    co_await server_group.shut_down(10s);
+  }(*opened));
   EXPECT_EQ(opened->connections(), 0U);
 }
 

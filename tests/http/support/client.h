@@ -20,7 +20,7 @@ struct Reply {
 /// Reads one response to a request with `method`. Bytes after it stay in `in`.
 inline Task<Result<Reply>> read_reply(Stream& stream, Buffer& in,
                                       http::Method method = http::Method::get) {
-  http::h1::ResponseParser parser({}, http::h1::ParsingMode::strict);
+  http::detail::h1::ResponseParser parser({}, http::detail::h1::ParsingMode::strict);
   Buffer body;
   bool has_head = false;
   for (;;) {

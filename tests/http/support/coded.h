@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include <tambour/buffer.h>
-#include <tambour/http_coding.h>
+#include <tambour/bytes/buffer.h>
+#include <tambour/http/coding.h>
 
 #include "http/coding/body_decoder.h"
 #include "http/coding/codec.h"
@@ -24,14 +24,14 @@ inline std::string text_of_bytes(std::size_t size) {
 
 inline std::string encoded(http::Coding coding, std::string_view text) {
   Buffer output;
-  http::coding::make_encoder(coding, 4)->encode(Buffer(text), http::coding::Encoder::Mode::finish,
-                                                output);
+  http::detail::coding::make_encoder(coding, 4)->encode(
+      Buffer(text), http::detail::coding::Encoder::Mode::finish, output);
   return output.to_string();
 }
 
 /// An empty text if the body is not coded correctly.
 inline std::string decoded_body(http::Coding coding, std::string_view text) {
-  http::coding::BodyDecoder decoder({coding}, {.bytes_max = SIZE_MAX, .ratio_max = 0});
+  http::detail::coding::BodyDecoder decoder({coding}, {.bytes_max = SIZE_MAX, .ratio_max = 0});
   decoder.append(Buffer(text));
   Buffer output;
   for (;;) {

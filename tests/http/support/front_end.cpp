@@ -104,7 +104,7 @@ Process start(EventLoop& loop, const FrontEnd& front_end, const std::string& fol
                                .working_directory = folder,
                                .input = Stdio::null(),
                                .output = Stdio::null(),
-                               .group = ProcessGroup::own,
+                               .group = ProcessGroup::new_group,
                                .timeout = std::chrono::seconds(100)})
       .value();
 }

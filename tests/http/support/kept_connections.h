@@ -34,7 +34,7 @@ class KeptConnections {
     streams_.push_back(&stream);
     Buffer input;
     for (;;) {
-      http::h1::RequestParser parser;
+      http::detail::h1::RequestParser parser;
       for (;;) {
         const auto parsed = parser.parse_head(input);
         if (!parsed) co_return;

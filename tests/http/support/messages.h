@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include <tambour/buffer.h>
-#include <tambour/stream_error.h>
+#include <tambour/bytes/buffer.h>
+#include <tambour/net/stream_error.h>
 
 #include "http_message/h1/parser.h"
 
@@ -40,11 +40,11 @@ struct Verdict {
 };
 
 inline void PrintTo(const Verdict& verdict, std::ostream* out) {  // NOLINT: GoogleTest's name.
-  for (const Message& each : verdict.messages)
-    *out << each.start << '\n'
-         << each.fields << "body: " << each.body << "\ntrailers: " << each.trailers
-         << "\nend: " << each.end << ", complete: " << each.is_complete
-         << ", persistent: " << each.is_persistent << '\n';
+  for (const Message& message : verdict.messages)
+    *out << message.start << '\n'
+         << message.fields << "body: " << message.body << "\ntrailers: " << message.trailers
+         << "\nend: " << message.end << ", complete: " << message.is_complete
+         << ", persistent: " << message.is_persistent << '\n';
   *out << "error: " << verdict.error.message();
 }
 
@@ -65,10 +65,10 @@ inline std::string start_of(http::ResponseHead& head) {
 }
 
 /// Accepts what RFC 9112 defines only.
-class StrictResponseParser final : public http::h1::ResponseParser {
+class StrictResponseParser final : public http::detail::h1::ResponseParser {
  public:
   explicit StrictResponseParser(const http::MessageLimits& limits = {}) noexcept
-      : ResponseParser(limits, http::h1::ParsingMode::strict) {}
+      : ResponseParser(limits, http::detail::h1::ParsingMode::strict) {}
 };
 
 /// Reads messages until the input ends or an error occurs.
@@ -107,7 +107,7 @@ class MessageReader {
 
  private:
   Result<bool> parse_head() {
-    if constexpr (std::is_same_v<Parser, http::h1::RequestParser>) {
+    if constexpr (std::is_same_v<Parser, http::detail::h1::RequestParser>) {
       return parser_.parse_head(input_);
     } else {
       const std::size_t index = std::min(responses_, methods_.size() - 1);
@@ -129,7 +129,7 @@ class MessageReader {
       if (!has_head || !*has_head) return false;
       verdict_.messages.push_back(
           {.start = start_of(parser_.head()), .fields = text_of(parser_.head().fields)});
-      if constexpr (!std::is_same_v<Parser, http::h1::RequestParser>) {
+      if constexpr (!std::is_same_v<Parser, http::detail::h1::RequestParser>) {
         if (!http::is_interim(parser_.head().status)) ++responses_;
       }
     }

@@ -109,7 +109,7 @@ NginxServer::NginxServer(EventLoop& loop, const std::string& folder) {
              .input = Stdio::null(),
              .output = Stdio::null(),
              .descriptors = {{.fd = listener.get(), .as = 3}},
-             .group = ProcessGroup::own,
+             .group = ProcessGroup::new_group,
              .timeout = std::chrono::seconds(100)}));
 }
 

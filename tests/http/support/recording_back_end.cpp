@@ -71,9 +71,10 @@ std::vector<SentRequest> split(std::string_view text) {
   return requests;
 }
 
-std::size_t occurrences(std::string_view text, std::string_view what) {
+std::size_t occurrences(std::string_view text, std::string_view subject) {
   std::size_t count = 0;
-  for (std::size_t at = text.find(what); at != std::string_view::npos; at = text.find(what, at + 1))
+  for (std::size_t at = text.find(subject); at != std::string_view::npos;
+       at = text.find(subject, at + 1))
     ++count;
   return count;
 }
@@ -105,16 +106,16 @@ std::string disagreement(const RecordedConnection& connection, std::string_view 
   const std::vector<SentRequest> sent = split(connection.sent);
   for (std::size_t i = 0; i < connection.read.size(); ++i) {
     const ReadRequest& read = connection.read[i];
-    const std::string which = read.method + " " + read.target + ": ";
-    if (i == sent.size()) return which + "the front end has sent fewer requests";
-    if (occurrences(sent[i].head, mark) != 1) return which + "not written by the front end";
-    if (occurrences(read.body, mark) != 0) return which + "a request is in its body";
+    const std::string name = read.method + " " + read.target + ": ";
+    if (i == sent.size()) return name + "the front end has sent fewer requests";
+    if (occurrences(sent[i].head, mark) != 1) return name + "not written by the front end";
+    if (occurrences(read.body, mark) != 0) return name + "a request is in its body";
     // The server closes the connection after a request that it rejects.
-    if (read.is_rejected && i + 1 < connection.read.size()) return which + "served after an error";
+    if (read.is_rejected && i + 1 < connection.read.size()) return name + "served after an error";
     if (read.is_rejected) continue;
-    if (!is_start_of(sent[i].head, read)) return which + "the front end has sent another one";
+    if (!is_start_of(sent[i].head, read)) return name + "the front end has sent another one";
     if (read.is_complete && (!sent[i].is_complete || read.body != sent[i].body))
-      return which + "another body";
+      return name + "another body";
   }
   return "";
 }

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include <tambour/net/unix.h>
 #include <tambour/tambour.h>
-#include <tambour/unix.h>
 
 namespace tambour::test {
 

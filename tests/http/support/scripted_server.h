@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include <tambour/tcp.h>
+#include <tambour/net/tcp.h>
 
 #include "http_message/h1/parser.h"
 
@@ -75,7 +75,7 @@ class ScriptedServer {
 
   Task<> serve(TcpStream stream, int connection) {
     const Count count(*this);
-    http::h1::RequestParser parser;
+    http::detail::h1::RequestParser parser;
     Buffer input;
     for (int request = 0;; ++request) {
       for (;;) {

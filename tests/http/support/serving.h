@@ -51,7 +51,7 @@ class Serving : public testing::Test {
   T run(Task<T> task) {
     std::optional<T> result;
     spawn(loop_, store(std::move(task), result));
-    while (!result && simulation_.run(std::chrono::hours(1)) == SimulationEnd::stopped) {
+    while (!result && simulation_.run(std::chrono::hours(1)) == sim::End::stopped) {
     }
     return std::move(result).value();
   }
@@ -104,9 +104,9 @@ class Serving : public testing::Test {
     return run(exchange(std::move(pieces)));
   }
 
-  Simulation simulation_;
-  SimulatedHost& host_;
-  SimulatedHost& client_host_;
+  sim::Simulation simulation_;
+  sim::Host& host_;
+  sim::Host& client_host_;
   EventLoop server_loop_;
   EventLoop loop_;
   std::optional<http::Server> server_;

@@ -18,7 +18,7 @@ namespace tambour::test {
 class TunnelProxy {
  public:
   explicit TunnelProxy(EventLoop& loop, const Endpoint& at = Endpoint::loopback_v4(0),
-                       TlsServerContext tls = {})
+                       tls::ServerContext tls = {})
       : server_(or_throw(TcpServer::listen(loop, at, ignoring_exceptions(std::move(tls))))) {
     server_.serve([this](TcpStream stream) { return serve(std::move(stream)); });
   }
@@ -36,7 +36,7 @@ class TunnelProxy {
 
  private:
   /// Without it, the exception of a simulated lack of memory would end the loop.
-  static ListenOptions ignoring_exceptions(TlsServerContext tls) {
+  static ListenOptions ignoring_exceptions(tls::ServerContext tls) {
     ListenOptions options;
     options.tls = std::move(tls);
     options.on_error = [](const std::exception_ptr&) {};
@@ -91,7 +91,7 @@ class TunnelProxy {
   }
 
   Task<> serve_http(TcpStream& stream, Buffer input) {
-    http::h1::RequestParser parser;
+    http::detail::h1::RequestParser parser;
     for (;;) {
       const auto parsed = parser.parse_head(input);
       if (!parsed) co_return;

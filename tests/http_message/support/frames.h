@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include <tambour/buffer.h>
+#include <tambour/bytes/buffer.h>
 
 #include "http_message/h2/frame_parser.h"
 
@@ -33,7 +33,8 @@ inline void PrintTo(const FramesVerdict& verdict,
 
 class FramesReader {
  public:
-  explicit FramesReader(http::h2::FrameParser::Role role, const http::h2::FrameLimits& limits = {})
+  explicit FramesReader(http::detail::h2::FrameParser::Role role,
+                        const http::detail::h2::FrameLimits& limits = {})
       : parser_(role, limits) {}
 
   /// The piece has a block of its own if `in_block`.
@@ -45,7 +46,7 @@ class FramesReader {
     } else {
       input_.append(piece);
     }
-    http::h2::Frame frame;
+    http::detail::h2::Frame frame;
     while (verdict_.error.empty()) {
       const auto parsed = parser_.next(input_, frame);
       if (!parsed) verdict_.error = std::string(text_of(parsed.error()));
@@ -61,8 +62,8 @@ class FramesReader {
   }
 
  private:
-  void add(http::h2::Frame& frame) {
-    using http::h2::FrameKind;
+  void add(http::detail::h2::Frame& frame) {
+    using http::detail::h2::FrameKind;
     if (frame.kind == FrameKind::data) {
       add_data(frame);
       return;
@@ -75,7 +76,7 @@ class FramesReader {
         break;
       case FrameKind::settings:
         text += frame.is_ack ? " ack" : "";
-        for (const http::h2::Setting setting : settings_of(frame))
+        for (const http::detail::h2::Setting setting : settings_of(frame))
           text += ' ' + std::to_string(static_cast<int>(setting.id)) + '=' +
                   std::to_string(setting.value);
         break;
@@ -105,7 +106,7 @@ class FramesReader {
     verdict_.frames.push_back(text);
   }
 
-  void add_data(http::h2::Frame& frame) {
+  void add_data(http::detail::h2::Frame& frame) {
     if (frame.is_first_part) {
       flush();
       data_ = "data " + std::to_string(frame.stream_id) + ' ' + std::to_string(frame.size) + ' ';
@@ -120,8 +121,8 @@ class FramesReader {
     if (!data_.empty()) verdict_.frames.push_back(std::exchange(data_, {}));
   }
 
-  static std::string name_of(http::h2::FrameKind kind) {
-    using enum http::h2::FrameKind;
+  static std::string name_of(http::detail::h2::FrameKind kind) {
+    using enum http::detail::h2::FrameKind;
     switch (kind) {
       case headers:
         return "headers";
@@ -146,7 +147,7 @@ class FramesReader {
     }
   }
 
-  http::h2::FrameParser parser_;
+  http::detail::h2::FrameParser parser_;
   Buffer input_;
   std::string data_;
   std::uint32_t flow_bytes_ = 0;
@@ -154,9 +155,9 @@ class FramesReader {
 };
 
 /// Reads `text` in pieces of which each ends at one of `ends`, and one more.
-inline FramesVerdict read_frames(std::string_view text, http::h2::FrameParser::Role role,
+inline FramesVerdict read_frames(std::string_view text, http::detail::h2::FrameParser::Role role,
                                  const std::vector<std::size_t>& ends = {}, bool in_blocks = false,
-                                 const http::h2::FrameLimits& limits = {}) {
+                                 const http::detail::h2::FrameLimits& limits = {}) {
   FramesReader reader(role, limits);
   std::size_t begin = 0;
   for (const std::size_t end : ends) {

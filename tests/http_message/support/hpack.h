@@ -25,13 +25,13 @@ inline FieldList list_of(const http::Fields& fields) {
 }
 
 /// Limits that no test reaches by accident.
-inline constexpr http::h2::FieldLimits wide_limits{
+inline constexpr http::detail::h2::FieldLimits wide_limits{
     .fields_max = 100'000, .fields_hard_max = 100'000, .bytes_max = std::size_t{16} << 20};
 
 /// Decodes a block without checking the fields.
-inline std::expected<FieldList, http::h2::Violation> decode(http::h2::HpackDecoder& decoder,
-                                                            std::string_view block) {
-  http::h2::FieldSection section(wide_limits, http::h2::SectionKind::unchecked);
+inline std::expected<FieldList, http::detail::h2::Violation> decode(
+    http::detail::h2::HpackDecoder& decoder, std::string_view block) {
+  http::detail::h2::FieldSection section(wide_limits, http::detail::h2::SectionKind::unchecked);
   if (auto decoded = decoder.decode(block, section); !decoded)
     return std::unexpected(decoded.error());
   http::Fields fields;
@@ -39,15 +39,15 @@ inline std::expected<FieldList, http::h2::Violation> decode(http::h2::HpackDecod
   return list_of(fields);
 }
 
-inline std::string encode(http::h2::HpackEncoder& encoder, const FieldList& list) {
-  std::size_t size = http::h2::HpackEncoder::begin_size_max;
+inline std::string encode(http::detail::h2::HpackEncoder& encoder, const FieldList& list) {
+  std::size_t size = http::detail::h2::HpackEncoder::begin_size_max;
   for (const auto& [name, value] : list)
-    size += http::h2::HpackEncoder::encoded_size_max(name.size(), value.size());
+    size += http::detail::h2::HpackEncoder::encoded_size_max(name.size(), value.size());
   std::string block(size, '\0');
   char* to = encoder.begin(block.data());
   for (const auto& [name, value] : list) {
     const std::uint32_t hash = http::hash_of_name(name);
-    to = encoder.encode(to, name, hash, http::h2::find_known_name(name, hash), value);
+    to = encoder.encode(to, name, hash, http::detail::h2::find_known_name(name, hash), value);
   }
   block.resize(static_cast<std::size_t>(to - block.data()));
   return block;

@@ -20,21 +20,21 @@ namespace {
 using namespace std::chrono_literals;
 
 // Leaked on purpose: objects of the tests may still use it at exit.
-tambour::Simulation& simulation() {
-  static auto* const instance = new tambour::Simulation(1);
+tambour::sim::Simulation& simulation() {
+  static auto* const instance = new tambour::sim::Simulation(1);
   return *instance;
 }
 
-tambour::SimulatedHost& host() {
-  static tambour::SimulatedHost& only = [] -> tambour::SimulatedHost& {
-    tambour::SimulatedHost& made = simulation().add_host("host");
-    made.set_descriptors_max(100'000);
-    return made;
+tambour::sim::Host& host() {
+  static tambour::sim::Host& only = [] -> tambour::SimulatedHost& {
+    tambour::sim::Host& created = simulation().add_host("host");
+    created.set_descriptors_max(100'000);
+    return created;
   }();
   return only;
 }
 
-bool is_virtual(int fd) noexcept { return fd >= tambour::SimulatedHost::first_descriptor; }
+bool is_virtual(int fd) noexcept { return fd >= tambour::sim::Host::first_descriptor; }
 
 const std::thread::id main_thread = std::this_thread::get_id();
 
@@ -125,7 +125,7 @@ int __wrap_connect(int fd, const sockaddr* address, socklen_t size) {
   return connected ? 0 : outcome;
 }
 
-int __wrap_shutdown(int fd, int how) { return host().shutdown(fd, how); }
+int __wrap_shutdown(int fd, int mode) { return host().shutdown(fd, mode); }
 int __wrap_getsockname(int fd, sockaddr* address, socklen_t* size) {
   return host().getsockname(fd, address, size);
 }

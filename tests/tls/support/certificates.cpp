@@ -88,7 +88,7 @@ void fill(X509* certificate, X509* issuer, EVP_PKEY* key, EVP_PKEY* issuer_key,
                 is_authority ? "critical,CA:TRUE" : "critical,CA:FALSE");
   add_extension(certificate, issuer, NID_subject_key_identifier, "hash");
   std::string names;
-  for (const std::string& each : options.names) names += (names.empty() ? "" : ",") + each;
+  for (const std::string& text : options.names) names += (names.empty() ? "" : ",") + text;
   if (!options.encoded_names.empty()) {
     add_encoded_names(certificate, options.encoded_names);
   } else if (!names.empty()) {
@@ -123,13 +123,15 @@ Authority::~Authority() = default;
 
 Certified Authority::issue(const CertificateOptions& options) const {
   const Key key(options.rsa);
-  const Certificate made;
-  fill(made.certificate, data_->certificate.certificate, key.key, data_->key.key, options, false);
-  return certified(made.certificate, key.key);
+  const Certificate certificate;
+  fill(certificate.certificate, data_->certificate.certificate, key.key, data_->key.key, options,
+       false);
+  return certified(certificate.certificate, key.key);
 }
 
-std::string Authority::status_of(const Certified& of, bool revoked, bool has_next_update) const {
-  const Certificate certificate(of.certificate);
+std::string Authority::status_of(const Certified& certified, bool revoked,
+                                 bool has_next_update) const {
+  const Certificate certificate(certified.certificate);
   OCSP_BASICRESP* const basic = OCSP_BASICRESP_new();
   OCSP_CERTID* const id =
       OCSP_cert_to_id(EVP_sha1(), certificate.certificate, data_->certificate.certificate);
@@ -156,9 +158,9 @@ std::string Authority::status_of(const Certified& of, bool revoked, bool has_nex
 
 Certified self_signed(const CertificateOptions& options) {
   const Key key(options.rsa);
-  const Certificate made;
-  fill(made.certificate, made.certificate, key.key, key.key, options, false);
-  return certified(made.certificate, key.key);
+  const Certificate certificate;
+  fill(certificate.certificate, certificate.certificate, key.key, key.key, options, false);
+  return certified(certificate.certificate, key.key);
 }
 
 const Authority& Contexts::authority() {
@@ -172,13 +174,13 @@ const Certified& Contexts::localhost() {
   return localhost;
 }
 
-Contexts::Contexts(TlsServerOptions for_server, TlsClientOptions for_client) {
-  const auto note = [into = last_failure](const TlsFailure& failure) { *into = failure.message; };
+Contexts::Contexts(tls::ServerOptions for_server, tls::ClientOptions for_client) {
+  const auto note = [into = last_failure](const tls::Failure& failure) { *into = failure.message; };
   if (for_server.identities.empty()) for_server.identities.push_back(localhost().identity());
   if (for_client.authorities.empty()) for_client.authorities = authority().pem();
   if (!for_client.on_failure) for_client.on_failure = note;
-  server = or_throw(TlsServerContext::create(std::move(for_server)));
-  client = or_throw(TlsClientContext::create(std::move(for_client)));
+  server = or_throw(tls::ServerContext::create(std::move(for_server)));
+  client = or_throw(tls::ClientContext::create(std::move(for_client)));
 }
 
 }  // namespace tambour::test

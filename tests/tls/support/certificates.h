@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <tambour/tls_context.h>
+#include <tambour/tls/context.h>
 
 namespace tambour::test {
 
@@ -27,8 +27,8 @@ struct Certified {
   std::string certificate;
   std::string key;
 
-  [[nodiscard]] TlsIdentity identity() const {
-    return {.certificate = TlsPem::memory(certificate), .key = TlsPem::memory(key)};
+  [[nodiscard]] tls::Identity identity() const {
+    return {.certificate = tls::Pem::memory(certificate), .key = tls::Pem::memory(key)};
   }
 };
 
@@ -43,7 +43,7 @@ class Authority {
   /// Aborts if OpenSSL fails.
   [[nodiscard]] Certified issue(const CertificateOptions& options) const;
   [[nodiscard]] const std::string& certificate() const noexcept { return pem_; }
-  [[nodiscard]] TlsPem pem() const { return TlsPem::memory(pem_); }
+  [[nodiscard]] tls::Pem pem() const { return tls::Pem::memory(pem_); }
   /// An OCSP response in DER format, signed by the authority.
   [[nodiscard]] std::string status_of(const Certified& certified, bool revoked,
                                       bool has_next_update = true) const;
@@ -58,14 +58,14 @@ class Authority {
 
 /// Contexts for most tests: a server "localhost" at 127.0.0.1 and ::1, and a client that trusts it.
 struct Contexts {
-  Contexts() : Contexts(TlsServerOptions(), TlsClientOptions()) {}
-  Contexts(TlsServerOptions for_server, TlsClientOptions for_client);
+  Contexts() : Contexts(tls::ServerOptions(), tls::ClientOptions()) {}
+  Contexts(tls::ServerOptions for_server, tls::ClientOptions for_client);
 
   static const Authority& authority();
   static const Certified& localhost();
 
-  TlsServerContext server;
-  TlsClientContext client;
+  tls::ServerContext server;
+  tls::ClientContext client;
   std::shared_ptr<std::string> last_failure = std::make_shared<std::string>();
 };
 

@@ -7,24 +7,24 @@
 
 namespace tambour::test {
 
-TlsServerOptions with_early_data(std::size_t bytes_max) {
-  TlsServerOptions options;
+tls::ServerOptions with_early_data(std::size_t bytes_max) {
+  tls::ServerOptions options;
   options.early_data_bytes_max = bytes_max;
   options.ticket_secret = std::string(32, 's');
   return options;
 }
 
-Task<Outcome> ask(SocketStream& stream, TlsClientContext tls, std::string request) {
+Task<Outcome> ask(SocketStream& stream, tls::ClientContext tls, std::string request) {
   Outcome outcome;
-  const auto done = co_await tls_connect(stream, tls, "localhost", TlsReplayable(request));
+  const auto done = co_await tls::connect(stream, tls, "localhost", tls::Replayable(request));
   if (!done) {
     outcome.error = done.error();
     co_return outcome;
   }
-  outcome.resumed = stream.tls()->resumed();
+  outcome.resumed = stream.tls()->is_resumed();
   outcome.early_data = stream.tls()->early_data();
-  EXPECT_TRUE(stream.tls()->handshake_complete());
-  if (outcome.early_data != TlsEarlyData::accepted) {
+  EXPECT_TRUE(stream.tls()->is_handshake_complete());
+  if (outcome.early_data != tls::EarlyData::accepted) {
     EXPECT_TRUE(co_await stream.write(request));
   }
   EXPECT_TRUE(co_await stream.shutdown_write());
@@ -40,10 +40,10 @@ Task<Outcome> ask(SocketStream& stream, TlsClientContext tls, std::string reques
 
 Task<> answer_early(TcpStream stream, std::vector<Received>& seen) {
   Buffer early;
-  const auto got = co_await tls_read_early(stream, early);
+  const auto got = co_await tls::read_early(stream, early);
   if (!got) co_return;
   const bool is_early = *got > 0;
-  EXPECT_EQ(stream.tls()->handshake_complete(), !is_early);
+  EXPECT_EQ(stream.tls()->is_handshake_complete(), !is_early);
   const std::size_t index = seen.size();
   seen.push_back({.early = early.to_string(), .late = {}});
   if (is_early) {
@@ -54,7 +54,7 @@ Task<> answer_early(TcpStream stream, std::vector<Received>& seen) {
   for (;;) {
     const auto more = co_await stream.read(late);
     if (!more || *more == 0) break;
-    EXPECT_TRUE(stream.tls()->handshake_complete());
+    EXPECT_TRUE(stream.tls()->is_handshake_complete());
   }
   seen[index].late = late.to_string();
   if (!is_early) static_cast<void>(co_await stream.write("late " + late.to_string()));

@@ -9,18 +9,19 @@
 
 namespace tambour::test {
 
-TlsServerOptions with_early_data(std::size_t bytes_max = TlsServerOptions::early_data_bytes_limit);
+tls::ServerOptions with_early_data(
+    std::size_t bytes_max = tls::ServerOptions::early_data_bytes_limit);
 
 /// What a client has seen.
 struct Outcome {
   Error error{};
   bool resumed = false;
-  TlsEarlyData early_data{};
+  tls::EarlyData early_data{};
   std::string answer{};
 };
 
 /// Sends `request` early if possible, and otherwise after the handshake; reads until the end.
-Task<Outcome> ask(SocketStream& stream, TlsClientContext tls, std::string request);
+Task<Outcome> ask(SocketStream& stream, tls::ClientContext tls, std::string request);
 
 /// What a handler has seen.
 struct Received {

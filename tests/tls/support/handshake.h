@@ -18,24 +18,24 @@ struct Seen {
   bool resumed = false;
 };
 
-inline Seen handshake(EventLoop& loop, const TlsServerContext& server,
-                      const TlsClientContext& client, const std::string& host) {
+inline Seen handshake(EventLoop& loop, const tls::ServerContext& server,
+                      const tls::ClientContext& client, const std::string& host) {
   test::StreamEnds ends = test::open_stream_ends(loop);
   Seen seen;
   TaskScope scope(loop);
-  scope.spawn([](SocketStream& stream, TlsServerContext tls) -> Task<> {
-    if (!co_await tls_accept(stream, tls)) co_return;
+  scope.spawn([](SocketStream& stream, tls::ServerContext tls) -> Task<> {
+    if (!co_await tls::accept(stream, tls)) co_return;
     static_cast<void>(co_await stream.write("x"));
   }(ends.far, server));
   scope.spawn(
-      [](SocketStream& stream, TlsClientContext tls, std::string name, Seen& into) -> Task<> {
-        const auto done = co_await tls_connect(stream, tls, name);
+      [](SocketStream& stream, tls::ClientContext tls, std::string name, Seen& into) -> Task<> {
+        const auto done = co_await tls::connect(stream, tls, name);
         if (!done) {
           into.error = done.error();
           co_return;
         }
         into.subject = stream.tls()->peer_certificate()->subject;
-        into.resumed = stream.tls()->resumed();
+        into.resumed = stream.tls()->is_resumed();
         Buffer buffer;
         EXPECT_EQ(co_await stream.read(buffer), 1U);
       }(ends.near, client, host, seen));

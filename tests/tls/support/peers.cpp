@@ -31,23 +31,23 @@ std::string TlsPeerTest::read(const std::string& name) const {
   return text.str();
 }
 
-int TlsPeerTest::run_client(TlsServerOptions options, std::function<Task<>(TcpStream)> handler,
+int TlsPeerTest::run_client(tls::ServerOptions options, std::function<Task<>(TcpStream)> handler,
                             const std::string& command) {
   if (options.identities.empty()) options.identities = {Contexts::localhost().identity()};
-  ListenOptions how;
-  how.tls = or_throw(TlsServerContext::create(std::move(options)));
-  how.tls_early_data = starts_with_early_data;
-  how.on_rejected = [this](SocketStream&, Error error) { refused.push_back(error); };
-  auto server = TcpServer::listen(loop, Endpoint::loopback_v4(0), how).value();
+  ListenOptions mode;
+  mode.tls = or_throw(tls::ServerContext::create(std::move(options)));
+  mode.tls_early_data = starts_with_early_data;
+  mode.on_rejected = [this](SocketStream&, Error error) { refused.push_back(error); };
+  auto server = TcpServer::listen(loop, Endpoint::loopback_v4(0), mode).value();
   server.serve(std::move(handler));
   const std::string port = std::to_string(server.endpoint().port());
   auto process = start("PORT=" + port + "; " + command);
   int status = -1;
-  spawn(loop, [](Process& child, TcpServer& own, int& into) -> Task<> {
+  spawn(loop, [](Process& child, TcpServer& local, int& into) -> Task<> {
     const auto ended = co_await child.wait();
     EXPECT_TRUE(ended);
     if (ended) into = ended->code;
-    co_await own.shut_down(1s);
+    co_await local.shut_down(1s);
   }(process, server, status));
   loop.run();
   return status;
@@ -59,7 +59,7 @@ Process TlsPeerTest::start(const std::string& command, Stdio output) {
                                .input = Stdio::null(),
                                .output = output,
                                .error_output = output,
-                               .group = ProcessGroup::own,
+                               .group = ProcessGroup::new_group,
                                .timeout = 30s})
       .value();
 }

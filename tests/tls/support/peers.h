@@ -26,7 +26,7 @@ class TlsPeerTest : public testing::Test {
 
   /// Serves `handler` while the shell command runs in the folder, with the port as $PORT. Returns
   /// the exit status of the command.
-  int run_client(TlsServerOptions options, std::function<Task<>(TcpStream)> handler,
+  int run_client(tls::ServerOptions options, std::function<Task<>(TcpStream)> handler,
                  const std::string& command);
   Process start(const std::string& command, Stdio output = Stdio::null());
 

@@ -176,8 +176,8 @@ TEST_F(EvhttpClient, connects_again_after_it_has_given_up) {
   ASSERT_TRUE(wait(1));
   listener = ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
   const sockaddr_in at = loopback(port);
-  const int on = 1;
-  ::setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  const int enabled = 1;
+  ::setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &enabled, sizeof enabled);
   ASSERT_EQ(::bind(listener, reinterpret_cast<const sockaddr*>(&at), sizeof at), 0);
   ASSERT_EQ(::listen(listener, 16), 0);
   send(make("/second"));

@@ -30,8 +30,8 @@ namespace {
 
 int failures = 0;
 
-void report(const char* what, int failing) {
-  std::printf("allocation %d: %s\n", failing, what);
+void report(const char* text, int failing) {
+  std::printf("allocation %d: %s\n", failing, text);
   ++failures;
 }
 

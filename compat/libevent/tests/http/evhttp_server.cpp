@@ -56,7 +56,7 @@ constexpr std::array rejected = {
         "length_as_trailer",
         "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nContent-Length: 5\r\n\r\n"}};
 INSTANTIATE_TEST_SUITE_P(requests, EvhttpRejects, testing::ValuesIn(rejected),
-                         [](const auto& each) { return each.param.name; });
+                         [](const auto& entry) { return entry.param.name; });
 
 TEST_F(EvhttpServer, reads_the_body_of_a_head_request) {
   Peer peer = connect();

@@ -26,7 +26,7 @@ extern const struct section tag_sections[];
 void say(const char* format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Exits with a message if an operation fails that is not part of libevent. */
-void need(int holds, const char* what);
+void need(int holds, const char* text);
 
 /* Prints an integer result, with the text of the call. */
 #define SAY(call) say("  %s = %lld", #call, (long long)(call))

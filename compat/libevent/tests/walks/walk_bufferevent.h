@@ -34,9 +34,9 @@ void make_peer(struct peer* peer, const char* name, struct event_base* base, int
 
 void on_read(struct bufferevent* bev, void* peer);
 void on_write(struct bufferevent* bev, void* peer);
-void on_event(struct bufferevent* bev, short what, void* peer);
+void on_event(struct bufferevent* bev, short kind, void* peer);
 
-const char* what_names(int what);
+const char* what_names(int kind);
 
 /* Runs the loop without waiting until nothing happens any more. */
 void turn(struct event_base* base);

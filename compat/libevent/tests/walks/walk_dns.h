@@ -21,7 +21,7 @@ extern const struct section dns_server_sections[];
 
 void say(const char* format, ...) __attribute__((format(printf, 1, 2)));
 /* Ends the process unless it holds. */
-void need(int holds, const char* what);
+void need(int holds, const char* text);
 #define SAY(expression) say("  %s: %ld", #expression, (long)(expression))
 
 /* A base, a resolver and a server that answers by the first label of the name. */

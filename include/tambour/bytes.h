@@ -1,0 +1,5 @@
+// Buffers of bytes.
+// Includes all headers of <tambour/bytes/>.
+#pragma once
+
+#include <tambour/bytes/buffer.h>  // IWYU pragma: export

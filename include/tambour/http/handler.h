@@ -1,0 +1,69 @@
+// Handlers of requests.
+#pragma once
+
+#include <concepts>
+#include <functional>
+#include <source_location>
+#include <type_traits>
+#include <utility>
+
+#include <tambour/detail/namespaces.h>
+#include <tambour/http/request.h>
+#include <tambour/http/response.h>
+#include <tambour/task/task.h>
+
+#pragma GCC visibility push(default)
+
+namespace tambour::http {
+
+template <class F>
+concept HandlerFunction = std::copy_constructible<F> && std::invocable<F&, Request&, Response&> &&
+                          (std::is_void_v<std::invoke_result_t<F&, Request&, Response&>> ||
+                           std::same_as<std::invoke_result_t<F&, Request&, Response&>, Task<>>);
+
+/// A function that answers requests: `Task<> f(Request&, Response&)`, or `void f(Request&,
+/// Response&)` if it need not wait. Requests run it concurrently; a server over a group of loops
+/// runs it on several threads.
+class Handler {
+ public:
+  Handler() = default;
+
+  template <class F>
+    requires(!std::same_as<F, Handler>) && HandlerFunction<F>
+  // NOLINTNEXTLINE(google-explicit-constructor): functions are passed as handlers.
+  Handler(F function, std::source_location created_at = std::source_location::current())
+      : created_at_(created_at),
+        start_([function = std::move(function)](Request& request,
+                                                Response& response) mutable -> Task<> {
+          if constexpr (std::is_void_v<std::invoke_result_t<F&, Request&, Response&>>) {
+            function(request, response);
+            return {};
+          } else {
+            return function(request, response);
+          }
+        }) {}
+
+  explicit operator bool() const noexcept { return start_ != nullptr; }
+
+  /// Where the function was made a handler: the stall detector names it.
+  [[nodiscard]] const std::source_location& created_at() const noexcept { return created_at_; }
+
+  /// Invokes the function. Returns its task, which has not started, or an empty Task if the
+  /// function has done its work. Throws what the function throws.
+  [[nodiscard]] Task<> start(Request& request, Response& response) const {
+    return start_(request, response);
+  }
+  /// Invokes the function and waits until it has ended. The handler must exist until then.
+  [[nodiscard]] Task<> run(Request& request, Response& response) const {
+    Task<> task = start_(request, response);
+    if (task) co_await std::move(task);
+  }
+
+ private:
+  std::source_location created_at_;
+  std::function<Task<>(Request&, Response&)> start_;
+};
+
+}  // namespace tambour::http
+
+#pragma GCC visibility pop

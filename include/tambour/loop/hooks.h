@@ -1,0 +1,86 @@
+// Callbacks at fixed points of a loop iteration or of the loop's lifetime: libev's prepare, check,
+// idle, fork and cleanup watchers.
+#pragma once
+
+#include <cstdint>
+#include <source_location>
+#include <utility>
+
+#include <tambour/base/callback.h>
+#include <tambour/detail/handle.h>
+
+namespace tambour::detail::loop {
+class Core;
+}  // namespace tambour::detail::loop
+
+#pragma GCC visibility push(default)
+
+namespace tambour {
+
+class EventLoop;
+
+/// The point at which a hook is invoked.
+enum class HookPoint : std::uint8_t {
+  /// Before the loop waits. The wait takes into account what the callback starts, stops or posts.
+  prepare,
+  check,  ///< After the loop has waited, before the callbacks that have become due.
+  /// When no callback of the same or a higher priority is due. While it is started, the loop never
+  /// waits.
+  idle,
+  fork,  ///< In the child process, in the iteration after EventLoop::after_fork().
+  /// When the loop is destroyed; its watchers can still be used. Does not keep the loop running.
+  cleanup,
+};
+
+/// The common base class of all hooks.
+///
+/// Ownership: owns its callback.
+/// Lifetime: may be moved or destroyed at any time, including inside its own callback, and may
+/// outlive its loop.
+/// Thread: must be used on the loop's thread.
+/// Loop: a started hook, except a cleanup hook, keeps the loop running.
+class Hook : private detail::Handle<Hook, Callback<void()>> {
+ public:
+  using Function = Callback<void()>;
+
+  Hook(EventLoop& loop, HookPoint point, Function function,
+       std::source_location created_at = std::source_location::current()) noexcept;
+  Hook(Hook&& other) noexcept;
+  Hook& operator=(Hook&& other) noexcept;
+  ~Hook();
+
+  void start() noexcept;
+  void stop() noexcept;
+  [[nodiscard]] bool is_started() const noexcept { return listed(); }
+  [[nodiscard]] HookPoint point() const noexcept { return point_; }
+
+  using ReadyNode::priority;
+  using ReadyNode::set_priority;
+
+  /// Replaces the callback. May be called inside the callback.
+  void set_function(Function function) noexcept;
+
+ private:
+  friend class detail::loop::Core;
+  static void run(ReadyNode& ready);
+
+  HookPoint point_;
+};
+
+template <HookPoint where>
+class HookAt final : public Hook {
+ public:
+  HookAt(EventLoop& loop, Function function,
+         std::source_location created_at = std::source_location::current()) noexcept
+      : Hook(loop, where, std::move(function), created_at) {}
+};
+
+using Prepare = HookAt<HookPoint::prepare>;
+using Check = HookAt<HookPoint::check>;
+using Idle = HookAt<HookPoint::idle>;
+using ForkHook = HookAt<HookPoint::fork>;
+using CleanupHook = HookAt<HookPoint::cleanup>;
+
+}  // namespace tambour
+
+#pragma GCC visibility pop

@@ -1,0 +1,15 @@
+// Unix-domain streams and servers (unix(7)) for processes of one machine.
+#pragma once
+
+#include <tambour/net/stream_server.h>
+#include <tambour/net/unix_stream.h>  // IWYU pragma: export
+
+#pragma GCC visibility push(default)
+
+namespace tambour {
+
+using UnixServer = StreamServer<UnixStream>;
+
+}  // namespace tambour
+
+#pragma GCC visibility pop
