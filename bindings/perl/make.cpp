@@ -84,14 +84,14 @@ int signal_of(pTHX_ SV* signal) {
 }
 
 SV* make_io(pTHX_ int fd, Events events, SV* callback, bool plain) {
-  State& own_state = state(aTHX);
-  SV* const self = make_watcher(aTHX_ local, Kind::io, callback, plain, [&](SV* created) {
-    auto* const watcher = new (local.cells().allocate()) FdWatcher(
-        local.loop(), fd, events, [&local, created](Events got) { local.note(created, got); });
+  State& loop_state = state(aTHX);
+  SV* const self = make_watcher(aTHX_ loop_state, Kind::io, callback, plain, [&](SV* created) {
+    auto* const watcher = new (loop_state.cells().allocate()) FdWatcher(
+        loop_state.loop(), fd, events, [&loop_state, created](Events got) { loop_state.note(created, got); });
     static_cast<void>(watcher->start());  // Fails only for negative descriptors.
     return watcher;
   });
-  return bless_watcher(aTHX_ self, own_state.stash(Kind::io));
+  return bless_watcher(aTHX_ self, loop_state.stash(Kind::io));
 }
 
 void set_timer(Timer& timer, NV after, NV interval) noexcept {
@@ -103,27 +103,27 @@ void set_timer(Timer& timer, NV after, NV interval) noexcept {
 SV* make_timer(pTHX_ NV after, NV interval, SV* callback, bool plain) {
   check_time(aTHX_ after, "the delay of a timer");
   check_time(aTHX_ interval, "the interval of a timer");
-  State& own_state = state(aTHX);
-  SV* const self = make_watcher(aTHX_ local, Kind::timer, callback, plain, [&](SV* created) {
-    void* const cell = local.cells().allocate();
+  State& loop_state = state(aTHX);
+  SV* const self = make_watcher(aTHX_ loop_state, Kind::timer, callback, plain, [&](SV* created) {
+    void* const cell = loop_state.cells().allocate();
     try {
-      auto* const timer = new (cell) Timer(local.loop(), notifier(local, created));
+      auto* const timer = new (cell) Timer(loop_state.loop(), notifier(loop_state, created));
       set_timer(*timer, after, interval);
       return timer;
     } catch (...) {
-      local.cells().deallocate(cell);
+      loop_state.cells().deallocate(cell);
       throw;
     }
   });
-  return bless_watcher(aTHX_ self, own_state.stash(Kind::timer));
+  return bless_watcher(aTHX_ self, loop_state.stash(Kind::timer));
 }
 
 SV* make_wall(pTHX_ NV at, NV interval, SV* callback) {
   check_time(aTHX_ at, "the time of a wall-clock timer");
   check_time(aTHX_ interval, "the interval of a wall-clock timer");
-  State& own_state = state(aTHX);
-  return make_started(aTHX_ local, Kind::wall, callback, false, [&](SV* created) {
-    auto* const watch = new WallWatch(local, created);
+  State& loop_state = state(aTHX);
+  return make_started(aTHX_ loop_state, Kind::wall, callback, false, [&](SV* created) {
+    auto* const watch = new WallWatch(loop_state, created);
     watch->at = to_duration(at);
     watch->interval = to_duration(interval);
     return watch;
@@ -132,17 +132,17 @@ SV* make_wall(pTHX_ NV at, NV interval, SV* callback) {
 
 SV* make_signal(pTHX_ SV* signal, SV* callback, bool plain) {
   const int number = signal_of(aTHX_ signal);
-  State& own_state = state(aTHX);
-  return make_started(aTHX_ local, Kind::signal, callback, plain, [&](SV* created) {
-    return new Signal(local.loop(), number, [&local, created](int) { local.note(created); });
+  State& loop_state = state(aTHX);
+  return make_started(aTHX_ loop_state, Kind::signal, callback, plain, [&](SV* created) {
+    return new Signal(loop_state.loop(), number, [&loop_state, created](int) { loop_state.note(created); });
   });
 }
 
 SV* make_child(pTHX_ IV pid, bool trace, SV* callback, bool plain) {
   if (pid < 0 || pid > INT_MAX) croak("Tambour: no such process: %" IVdf, pid);
-  State& own_state = state(aTHX);
-  return make_started(aTHX_ local, Kind::child, callback, plain, [&](SV* created) {
-    return new ChildWatch(local, created, static_cast<pid_t>(pid), trace);
+  State& loop_state = state(aTHX);
+  return make_started(aTHX_ loop_state, Kind::child, callback, plain, [&](SV* created) {
+    return new ChildWatch(loop_state, created, static_cast<pid_t>(pid), trace);
   });
 }
 
@@ -150,38 +150,38 @@ SV* make_stat(pTHX_ SV* path, NV interval, SV* callback) {
   check_time(aTHX_ interval, "the interval of a file's status");
   STRLEN length;
   const char* const bytes = SvPVbyte(path, length);
-  State& own_state = state(aTHX);
-  return make_started(aTHX_ local, Kind::stat, callback, false, [&](SV* created) {
-    return new StatWatch(local, created, std::string(bytes, length),
+  State& loop_state = state(aTHX);
+  return make_started(aTHX_ loop_state, Kind::stat, callback, false, [&](SV* created) {
+    return new StatWatch(loop_state, created, std::string(bytes, length),
                          {.interval = to_duration(interval)});
   });
 }
 
 SV* make_idle(pTHX_ SV* callback, bool plain) {
-  State& own_state = state(aTHX);
-  return make_started(aTHX_ local, Kind::idle, callback, plain, [&](SV* created) {
-    return new Idle(local.loop(), notifier(local, created));
+  State& loop_state = state(aTHX);
+  return make_started(aTHX_ loop_state, Kind::idle, callback, plain, [&](SV* created) {
+    return new Idle(loop_state.loop(), notifier(loop_state, created));
   });
 }
 
 SV* make_fork(pTHX_ SV* callback) {
-  State& own_state = state(aTHX);
-  return make_started(aTHX_ local, Kind::fork, callback, false, [&](SV* created) {
-    return new ForkHook(local.loop(), notifier(local, created));
+  State& loop_state = state(aTHX);
+  return make_started(aTHX_ loop_state, Kind::fork, callback, false, [&](SV* created) {
+    return new ForkHook(loop_state.loop(), notifier(loop_state, created));
   });
 }
 
 SV* make_async(pTHX_ SV* callback) {
-  State& own_state = state(aTHX);
-  return make_started(aTHX_ local, Kind::async, callback, false, [&](SV* created) {
-    return new Async(local.loop(), notifier(local, created));
+  State& loop_state = state(aTHX);
+  return make_started(aTHX_ loop_state, Kind::async, callback, false, [&](SV* created) {
+    return new Async(loop_state.loop(), notifier(loop_state, created));
   });
 }
 
 SV* make_hook(pTHX_ Kind kind, SV* callback) {
-  State& own_state = state(aTHX);
-  return make_started(aTHX_ local, kind, callback, false,
-                      [&](SV* created) { return new RunHook(local, created, kind); });
+  State& loop_state = state(aTHX);
+  return make_started(aTHX_ loop_state, kind, callback, false,
+                      [&](SV* created) { return new RunHook(loop_state, created, kind); });
 }
 
 }  // namespace tambour::perl

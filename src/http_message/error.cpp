@@ -117,8 +117,6 @@ const std::error_category& error_category() noexcept {
   return category;
 }
 
-namespace http {
-
 Status status_for(const Error& error) noexcept {
   if (error == system_error(ETIMEDOUT)) return Status::request_timeout;
   if (error == StreamError::truncated) return Status::bad_request;
@@ -162,7 +160,5 @@ Status status_for(const Error& error) noexcept {
       return Status::bad_request;
   }
 }
-
-}  // namespace http
 
 }  // namespace tambour::http

@@ -229,7 +229,7 @@ Task<Result<ByteStream>> secure(ByteStream stream, std::shared_ptr<const Generat
 void check_context(bool exists) noexcept {
   base::check(exists,
               "tls_accept() or tls_connect() was called with an empty context; create one with "
-              "TlsServerContext::create() or TlsClientContext::create()");
+              "tls::ServerContext::create() or tls::ClientContext::create()");
 }
 
 /// Takes the socket out of the stream if the handshake can be that of a socket.

@@ -29,7 +29,7 @@ void check_context(bool exists) noexcept {
   detail::base::check(
       exists,
       "tls_accept() or tls_connect() was called with an empty context; create one with "
-      "TlsServerContext::create() or TlsClientContext::create()");
+      "tls::ServerContext::create() or tls::ClientContext::create()");
 }
 
 }  // namespace

@@ -159,7 +159,7 @@ Task<Result<>> finish(SocketStream& stream, Filter& filter) {
 std::optional<Error> misuse(const SocketStream& stream, bool has_context) noexcept {
   base::check(has_context,
               "tls_accept() or tls_connect() was called with an empty context; create one with "
-              "TlsServerContext::create() or TlsClientContext::create()");
+              "tls::ServerContext::create() or tls::ClientContext::create()");
   if (!stream.is_open()) return system_error(EBADF);
   if (net::StreamFilter::depth(stream) >= filters_max) return system_error(EALREADY);
   return std::nullopt;

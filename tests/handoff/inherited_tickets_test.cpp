@@ -140,7 +140,7 @@ TEST(InheritedTickets, sessions_are_resumed_by_the_successor) {
     EXPECT_EQ(visit.server, ::getpid());
   }
   ASSERT_EQ(after.size(), clients_count);
-  EXPECT_EQ(std::ranges::count(after, true, &Visit::is_resumed), std::ptrdiff_t(clients_count));
+  EXPECT_EQ(std::ranges::count(after, true, &Visit::resumed), std::ptrdiff_t(clients_count));
 }
 
 TEST(InheritedTickets, malformed_keys_are_refused) {

@@ -20,6 +20,7 @@ namespace tambour::handshake_test {
 namespace {
 
 using namespace http;
+namespace ws = http::detail::ws;
 using ws::HandshakeOffer;
 using ws::HandshakeRequest;
 using ws::WebSocketError;

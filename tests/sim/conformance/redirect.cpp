@@ -26,7 +26,7 @@ tambour::sim::Simulation& simulation() {
 }
 
 tambour::sim::Host& host() {
-  static tambour::sim::Host& only = [] -> tambour::SimulatedHost& {
+  static tambour::sim::Host& only = [] -> tambour::sim::Host& {
     tambour::sim::Host& created = simulation().add_host("host");
     created.set_descriptors_max(100'000);
     return created;
