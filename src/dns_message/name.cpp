@@ -117,7 +117,7 @@ Result<Name> Name::from_wire(std::span<const std::byte> bytes) {
 
 Name Name::for_address(std::span<const std::byte> address) {
   detail::base::check(address.size() == 4 || address.size() == 16,
-                      "DnsName::for_address() needs an address of 4 or 16 bytes");
+                      "dns::Name::for_address() needs an address of 4 or 16 bytes");
   std::string wire;
   const auto add = [&wire](std::string_view label) {
     wire += static_cast<char>(label.size());

@@ -91,10 +91,10 @@ constexpr detail::base::ErrorText<ErrorCode> texts[] = {
      "A status below 200 cannot be sent as the response; for 101, call upgrade()"},
     {ErrorCode::offered_http_2,
      "The TLS context of the server offers \"h2\" (HTTP/2) with ALPN, which is not supported; name "
-     "only \"http/1.1\" in TlsOptions::alpn"},
+     "only \"http/1.1\" in tls::Options::alpn"},
     {ErrorCode::offered_other_protocol,
      "The TLS context of the server offers another protocol than \"http/1.1\" with ALPN, which is "
-     "not supported; name only \"http/1.1\" in TlsOptions::alpn"},
+     "not supported; name only \"http/1.1\" in tls::Options::alpn"},
     {ErrorCode::too_many_redirects, "The server redirects the request too often"},
     {ErrorCode::too_many_interim_responses, "The server sends interim responses without end"},
     {ErrorCode::bad_credentials,
@@ -103,10 +103,10 @@ constexpr detail::base::ErrorText<ErrorCode> texts[] = {
      "The Location of the redirect is not a URL that the client can request"},
     {ErrorCode::negotiated_http_2,
      "ALPN has chosen \"h2\" (HTTP/2), which is not supported; name only \"http/1.1\" in "
-     "TlsOptions::alpn"},
+     "tls::Options::alpn"},
     {ErrorCode::negotiated_other_protocol,
      "ALPN has chosen another protocol than \"http/1.1\", which is not supported; name only "
-     "\"http/1.1\" in TlsOptions::alpn"},
+     "\"http/1.1\" in tls::Options::alpn"},
 };
 
 }  // namespace

@@ -105,9 +105,10 @@ Loaded<std::shared_ptr<ClientGeneration>> ClientGeneration::load(tls::ClientOpti
   if (mode.identities.size() > 1)
     return failure(tls::ErrorCode::bad_configuration, "a TLS client has at most one certificate");
   if (!mode.pinned_keys.empty() && mode.revocation == tls::Revocation::required)
-    return failure(tls::ErrorCode::bad_configuration,
-                   "pinned_keys cannot be combined with TlsRevocation::required: without a chain, "
-                   "no OCSP response can be verified");
+    return failure(
+        tls::ErrorCode::bad_configuration,
+        "pinned_keys cannot be combined with tls::Revocation::required: without a chain, "
+        "no OCSP response can be verified");
   if (auto done = client_generation->load_common(mode, mode.identities); !done)
     return std::unexpected(std::move(done.error()));
   auto store = load_authorities(mode.authorities);
