@@ -1,4 +1,6 @@
 // The error categories of the library: their names, and a text for each code.
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <set>
 #include <string>
@@ -24,7 +26,9 @@ constexpr bool is_enumerator() {
 
 template <class Code, int... values>
 std::size_t count_enumerators(std::integer_sequence<int, values...> /*values*/) {
-  return (std::size_t{0} + ... + (is_enumerator<static_cast<Code>(values)>() ? 1 : 0));
+  // Not a fold expression: Clang limits their operands to 256.
+  const std::array is_known{is_enumerator<static_cast<Code>(values)>()...};
+  return static_cast<std::size_t>(std::ranges::count(is_known, true));
 }
 
 /// Expects that all enumerators, and no other values, have a text of their own.
