@@ -4,10 +4,9 @@
 namespace tambour::http::detail::h2 {
 namespace {
 
-using enum NameKind;
-using enum Indexing;
-
 consteval std::array<KnownName, known_name_count> make_names() noexcept {
+  using enum NameKind;
+  using enum Indexing;
   return {{
       {":authority", 1, authority, always},
       {":method", 2, method, always},
