@@ -36,10 +36,15 @@ std::span<const std::byte> after(std::span<const std::byte> bytes, std::size_t s
 }
 
 IpAddress parse(int family, std::span<const std::byte> bytes) noexcept {
+  // The bytes may be none: a default route has no destination.
+  const auto copy_to = [&](auto& address) {
+    const auto used = bytes.first(std::min(bytes.size(), address.size()));
+    std::ranges::copy(used, std::as_writable_bytes(std::span(address)).begin());
+  };
   IpAddress::V4Bytes v4{};
   IpAddress::V6Bytes v6{};
-  std::memcpy(v4.data(), bytes.data(), std::min(bytes.size(), v4.size()));
-  std::memcpy(v6.data(), bytes.data(), std::min(bytes.size(), v6.size()));
+  copy_to(v4);
+  copy_to(v6);
   return family == AF_INET6 ? IpAddress(v6) : IpAddress(v4);
 }
 
