@@ -27,7 +27,7 @@ constexpr bool is_enumerator() {
 template <class Code, int... values>
 std::size_t count_enumerators(std::integer_sequence<int, values...> /*values*/) {
   // Not a fold expression: Clang limits their operands to 256.
-  const std::array is_known{is_enumerator<static_cast<Code>(values)>()...};
+  const std::array<bool, sizeof...(values)> is_known{is_enumerator<static_cast<Code>(values)>()...};
   return static_cast<std::size_t>(std::ranges::count(is_known, true));
 }
 

@@ -105,7 +105,7 @@ void Player::set_wall_clock() {
   const Duration delay = this->delay();
   const Duration largest_limit = std::chrono::hours(255);
   const bool back = input_.flag();
-  if (delay < Duration(0) || delay > limit) return;
+  if (delay < Duration(0) || delay > largest_limit) return;
   const std::int64_t now = descriptors_->wall_now_ns() + (back ? -delay.count() : delay.count());
   if (!descriptors_->set_wall_clock(now)) return;
   note("set the wall clock to " + std::to_string(now));
