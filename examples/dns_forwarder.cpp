@@ -51,11 +51,11 @@ int main(int argc, char** argv) {
   }
   int status = 1;
   dns::Resolver client(loop, {.servers = {server.endpoint()}});
-  spawn(loop, [](EventLoop& place, dns::Resolver& from, int& outcome) -> Task<> {
+  spawn(loop, [](EventLoop& event_loop, dns::Resolver& from, int& outcome) -> Task<> {
     const auto found = co_await from.query("localhost", dns::Type::a);
     if (found) std::printf("%s\n", found->answers[0].to_string().c_str());
     outcome = found ? 0 : 1;
-    place.stop();
+    event_loop.stop();
   }(loop, client, status));
   loop.run();
   return status;

@@ -82,11 +82,11 @@ int main(int argc, char** argv) {
   int status = argc > 1 ? 0 : 1;
   dns::Resolver client(loop, {.servers = {server.endpoint()}});
   if (argc == 1) {
-    spawn(loop, [](EventLoop& place, dns::Resolver& from, int& outcome) -> Task<> {
+    spawn(loop, [](EventLoop& event_loop, dns::Resolver& from, int& outcome) -> Task<> {
       const auto found = co_await from.query("test", dns::Type::mx);
       if (found) std::printf("%s\n", found->answers[0].to_string().c_str());
       outcome = found ? 0 : 1;
-      place.stop();
+      event_loop.stop();
     }(loop, client, status));
   }
   loop.run();

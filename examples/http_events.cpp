@@ -20,7 +20,7 @@ const char* const page = R"(<!DOCTYPE html><title>Messages</title>
 <form onsubmit="fetch('/messages', {method: 'POST', body: text.value}); text.value = '';
                 return false"><input id="text" autofocus></form><ul id="list"></ul>
 <script>
-  new EventProducer('/messages').onmessage = (event) => {
+  new EventSource('/messages').onmessage = (event) => {
     list.appendChild(document.createElement('li')).textContent = event.data;
   };
 </script>

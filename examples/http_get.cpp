@@ -66,9 +66,9 @@ bool run_alone() {
   urls.push_back(origin + "/two");
   std::vector<std::string> bodies;
   spawn(loop,
-        [](EventLoop& place, std::vector<std::string> from, std::vector<std::string>& into,
+        [](EventLoop& event_loop, std::vector<std::string> from, std::vector<std::string>& into,
            http::Server& at) -> Task<> {
-          co_await fetch_all(place, std::move(from), into);
+          co_await fetch_all(event_loop, std::move(from), into);
           co_await at.shut_down(std::chrono::seconds(1));
         }(loop, urls, bodies, server));
   loop.run();

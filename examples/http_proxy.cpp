@@ -51,12 +51,12 @@ Task<> demonstrate(http::Server& proxy, EventLoop& loop, bool& passed) {
 
 int main(int argc, char** argv) try {
   EventLoop loop;
-  auto own_origin =
+  auto origin_server =
       or_throw(http::Server::listen(loop, Endpoint::loopback_v4(0),
                                     [](http::Request& request, http::Response& response) -> Task<> {
                                       static_cast<void>(co_await response.forward(request.body()));
                                     }));
-  const std::string origin = argc > 2 ? argv[2] : "http://" + own_origin.endpoint().to_string();
+  const std::string origin = argc > 2 ? argv[2] : "http://" + origin_server.endpoint().to_string();
   http::ClientOptions options;
   options.decompress = false;  // Bodies pass as they are.
   options.redirects_max = 0;

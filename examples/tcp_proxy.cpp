@@ -47,9 +47,9 @@ Task<> ask(TcpServer& front, TcpServer& back, bool& is_right) {
   if (auto stream = co_await TcpStream::connect(front.endpoint())) {
     Buffer in;
     auto answer = co_await timeout(5s, read_line(*stream, in));
-    const std::string own_text = stream->local_endpoint()->to_string();
-    std::printf("%s: %s\n", own_text.c_str(), answer ? answer->to_string().c_str() : "no answer");
-    is_right = answer && *answer == "you are " + own_text;
+    const std::string address = stream->local_endpoint()->to_string();
+    std::printf("%s: %s\n", address.c_str(), answer ? answer->to_string().c_str() : "no answer");
+    is_right = answer && *answer == "you are " + address;
   }
   co_await when_all(front.shut_down(1s), back.shut_down(1s));
 }

@@ -86,8 +86,9 @@ int signal_of(pTHX_ SV* signal) {
 SV* make_io(pTHX_ int fd, Events events, SV* callback, bool plain) {
   State& loop_state = state(aTHX);
   SV* const self = make_watcher(aTHX_ loop_state, Kind::io, callback, plain, [&](SV* created) {
-    auto* const watcher = new (loop_state.cells().allocate()) FdWatcher(
-        loop_state.loop(), fd, events, [&loop_state, created](Events got) { loop_state.note(created, got); });
+    auto* const watcher = new (loop_state.cells().allocate())
+        FdWatcher(loop_state.loop(), fd, events,
+                  [&loop_state, created](Events got) { loop_state.note(created, got); });
     static_cast<void>(watcher->start());  // Fails only for negative descriptors.
     return watcher;
   });
@@ -134,7 +135,8 @@ SV* make_signal(pTHX_ SV* signal, SV* callback, bool plain) {
   const int number = signal_of(aTHX_ signal);
   State& loop_state = state(aTHX);
   return make_started(aTHX_ loop_state, Kind::signal, callback, plain, [&](SV* created) {
-    return new Signal(loop_state.loop(), number, [&loop_state, created](int) { loop_state.note(created); });
+    return new Signal(loop_state.loop(), number,
+                      [&loop_state, created](int) { loop_state.note(created); });
   });
 }
 

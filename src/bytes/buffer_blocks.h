@@ -20,7 +20,7 @@ namespace tambour {
 
 /// The part of a block that a buffer refers to. No segment in the chain is empty.
 struct Buffer::Segment {
-  /// The result of the last search: the first `size` bytes of the buffer do not contain `what`.
+  /// The result of the last search: the first `size` bytes of the buffer do not contain `pattern`.
   struct Searched {
     std::uint64_t size : 56 = 0;
     std::uint64_t pattern : 8 = 0;

@@ -60,24 +60,24 @@ std::optional<Target> parse_name(std::string_view text) {
 }
 
 /// Applies the local address, and returns what is wrong.
-Error prepare(Target& target, ConnectOptions& options) {
+Error prepare(const Target& target, ConnectOptions& options) {
   if (target.addresses.empty() && (target.host.empty() || target.port == 0))
     return system_error(EINVAL);
   // Nothing else says which server it must be.
   if (options.tls && options.tls_host.empty() && target.is_unix()) return system_error(EINVAL);
   if (!options.local) return {};
   const int family = options.local->family();
-  std::erase_if(target.addresses, [&](const Endpoint& at) { return at.family() != family; });
-  if (!target.host.empty()) {
+  const bool uses_names = !target.host.empty() || (options.proxy && !target.is_unix());
+  if (uses_names) {
     if (!options.local->is_ip()) return system_error(EAFNOSUPPORT);
     const auto only = family == AF_INET6 ? AddressFamily::v6 : AddressFamily::v4;
     if (options.family != AddressFamily::any && options.family != only)
       return system_error(EAFNOSUPPORT);
     options.family = only;
-  } else if (target.addresses.empty()) {
-    return system_error(EAFNOSUPPORT);
+    return {};
   }
-  return {};
+  const auto has_family = [&](const Endpoint& at) { return at.family() == family; };
+  return std::ranges::any_of(target.addresses, has_family) ? Error() : system_error(EAFNOSUPPORT);
 }
 
 bool may_pass(const Error& error, const Target& target) noexcept {
@@ -110,6 +110,12 @@ std::string proxy_of(const Target& target, const ConnectOptions& options) {
 Task<ConnectResult> reach(Target target, const ConnectOptions& options, ConnectStep& step) {
   const TaskContext& context = co_await this_task;
   step = target.host.empty() ? ConnectStep::connect : ConnectStep::resolve;
+  if (options.local) {
+    const int family = options.local->family();
+    std::erase_if(target.addresses, [&](const Endpoint& at) { return at.family() != family; });
+    if (target.host.empty() && target.addresses.empty())
+      co_return std::unexpected<ConnectError>(system_error(EAFNOSUPPORT));
+  }
   Race race(*context.loop, context.stop, options, step);
   if (target.host.empty()) {
     race.use(target.addresses);
@@ -125,6 +131,13 @@ Task<ConnectResult> reach(Target target, const ConnectOptions& options, ConnectS
   if (const auto set = set_tcp_options(*stream, options.tcp); !set)
     co_return std::unexpected<ConnectError>(set.error());
   co_return stream;
+}
+
+/// CONNECT is written as HTTP/1.1, which a proxy that has chosen another protocol does not read.
+Error wrong_protocol(std::string_view alpn) noexcept {
+  if (alpn.empty() || alpn == "http/1.1" || alpn == "http/1.0") return {};
+  return alpn == "h2" ? http::ErrorCode::negotiated_http_2
+                      : http::ErrorCode::negotiated_other_protocol;
 }
 
 /// The target, through a proxy.
@@ -147,6 +160,8 @@ Task<ConnectResult> reach_through(std::string url, const Target& target,
     if (!context) co_return std::unexpected<ConnectError>(context.error());
     const auto secured = co_await tls::connect(*stream, std::move(*context), proxy->host);
     if (!secured) co_return std::unexpected<ConnectError>(secured.error());
+    if (const Error error = wrong_protocol(stream->tls()->alpn()); error)
+      co_return std::unexpected<ConnectError>(error);
   }
   ServiceTarget server;
   server.host = target.host.empty() ? target.addresses.front().address() : target.host;

@@ -44,7 +44,7 @@ class DnsOverTls final : public Transport {
 
 std::shared_ptr<Transport> over_tls(tls::ClientContext context, std::string server_name) {
   detail::base::check(static_cast<bool>(context),
-                      "dns_over_tls() was called with an empty context; create one with "
+                      "dns::over_tls() was called with an empty context; create one with "
                       "tls::ClientContext::create()");
   return std::make_shared<DnsOverTls>(std::move(context), std::move(server_name));
 }

@@ -26,9 +26,10 @@ bool may_pass(const Error& error) noexcept {
   // The connection was lost, during the handshake or after it.
   if (error == StreamError::eof || error == tls::ErrorCode::truncated) return true;
   if (error.category() != std::generic_category()) return false;
-  constexpr int passing[] = {EADDRINUSE, EADDRNOTAVAIL, ECONNABORTED, ECONNREFUSED, ECONNRESET,
-                             EHOSTDOWN,  EHOSTUNREACH,  EMFILE,       ENETDOWN,     ENETUNREACH,
-                             ENFILE,     ENOBUFS,       ENOMEM,       EPIPE,        ETIMEDOUT};
+  constexpr int passing[] = {EADDRINUSE,  EADDRNOTAVAIL, ECONNABORTED, ECONNREFUSED, ECONNRESET,
+                             EHOSTDOWN,   EHOSTUNREACH,  EMFILE,       ENETDOWN,     ENETRESET,
+                             ENETUNREACH, ENONET,        ENFILE,       ENOBUFS,      ENOMEM,
+                             EPIPE,       ETIMEDOUT};
   return std::ranges::find(passing, error.value()) != std::end(passing);
 }
 

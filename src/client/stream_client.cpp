@@ -267,7 +267,7 @@ void StreamClient::start() { detail::net::StreamClientState::of(state_, "start")
 void StreamClient::stop() noexcept { detail::net::StreamClientState::of(state_, "stop").stop(); }
 void StreamClient::close() noexcept { detail::net::StreamClientState::of(state_, "close").close(); }
 bool StreamClient::is_started() const noexcept {
-  return detail::net::StreamClientState::of(state_, "started").is_started();
+  return detail::net::StreamClientState::of(state_, "is_started").is_started();
 }
 Connection* StreamClient::connection() const noexcept {
   return detail::net::StreamClientState::of(state_, "connection").connection();

@@ -126,11 +126,14 @@ ResolvConf Configuration::make_conf(const std::string& text) const {
   if (!options_.servers.empty()) {
     conf = ResolvConf();
     conf.servers = options_.servers;
+  }
+  if (!options_.search.empty()) {
+    conf.search.clear();
     for (const std::string& option : options_.search) {
       if (const auto name = dns::Name::parse(option)) conf.search.push_back(*name);
     }
-    for (const std::string& setting : options_.settings) conf.apply_options(setting);
   }
+  for (const std::string& setting : options_.settings) conf.apply_options(setting);
   // As in glibc.
   if (conf.servers.empty()) conf.servers.push_back(Endpoint::loopback_v4(ResolvConf::port));
   if (options_.transport != nullptr && options_.servers.empty()) {

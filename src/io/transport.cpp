@@ -75,8 +75,8 @@ std::int32_t Transport::read(Buffer& into, std::uint32_t& read_size,
   const std::int32_t answer = read(space.first(size));
   const std::size_t got = answer > 0 ? static_cast<std::size_t>(answer) : 0;
   into.commit(got);
-  // A read that was limited by `most` rather than by the space in the buffer does not show how much
-  // was available.
+  // A read that was limited by `bytes_max` rather than by the space in the buffer does not show how
+  // much was available.
   if (answer >= 0 && (got < size || size < bytes_max))
     read_size = bytes::next_read_size(read_size, size, got);
   return answer;

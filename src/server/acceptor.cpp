@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <new>
 
 #include <tambour/loop/timer.h>
 #include <tambour/net/move_to.h>
@@ -14,7 +13,7 @@
 
 #include "base/check.h"
 #include "server/acceptor_group.h"
-#include "server/connection_limit.h"
+#include "server/connections_max.h"
 #include "task/time_limit.h"
 #include "tls/handshake.h"
 
@@ -187,8 +186,8 @@ void Acceptor::place(SocketStream stream, ConnectionSlot slot, EventLoop& to) no
   if (&to == &loop_) return arrive(std::move(stream), std::move(slot));
   try {
     move_to(to, std::move(stream), Delivery{group_, std::move(slot)});
-  } catch (const std::bad_alloc&) {
-    return;  // The stream was closed, and the slot destroyed.
+  } catch (const std::exception&) {
+    return;  // Out of memory, or the queue of the loop is full: the stream was closed.
   }
 }
 

@@ -17,7 +17,7 @@
 #include "base/failure.h"
 #include "loop/core.h"
 #include "server/acceptor.h"
-#include "server/connection_limit.h"
+#include "server/connections_max.h"
 #include "server/reuse_port.h"
 
 namespace tambour::detail::server {

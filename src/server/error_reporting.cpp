@@ -55,9 +55,8 @@ constinit StandardError standard_error;
 /// Clients may determine parts of the text, which must not forge lines or control a terminal.
 void append_printable(std::span<char>& left, std::string_view text) noexcept {
   const std::size_t size = std::min(left.size(), text.size());
-  std::transform(
-      text.begin(), text.begin() + static_cast<std::ptrdiff_t>(size), left.begin(),
-      [](char byte) { return byte >= 0 && (byte < ' ' || byte == '\x7f') ? '?' : byte; });
+  std::transform(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(size), left.begin(),
+                 [](char byte) { return byte >= ' ' && byte <= '~' ? byte : '?'; });
   left = left.subspan(size);
 }
 

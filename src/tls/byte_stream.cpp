@@ -11,6 +11,7 @@
 
 #include <tambour/loop/event_loop.h>
 #include <tambour/task/mutex.h>
+#include <tambour/task/scope.h>
 #include <tambour/tls/handshake.h>
 
 #include "base/check.h"
@@ -134,16 +135,28 @@ Task<Result<>> receive_encoded(SharedSession session) {
   co_return Result<>();
 }
 
+/// Sends what a read has encoded, such as an alert or the answer to a change of keys, while the
+/// read goes on: a peer that does not read must not keep this end from reading. If it cannot be
+/// sent, the next write reports it.
+void send_answer(const SharedSession& session) {
+  if (session->unsent.empty() && session->bridge->to_send.empty()) return;
+  if (session->sending.is_locked()) return;  // That task sends it too.
+  spawn(session->below.loop(), [](SharedSession answered) -> Task<> {
+    try {
+      static_cast<void>(co_await send_encoded(std::move(answered), false));
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the next write sends it.
+    }
+  }(session));
+}
+
 Task<Result<std::size_t>> read(SharedSession session, Buffer& into, std::size_t bytes_max) {
   bytes_max = std::max(bytes_max, std::size_t{1});
   for (;;) {
     if (!session->is_open) co_return base::failure(ECANCELED);
     const std::int32_t outcome = session->transport().read(into, session->read_size, bytes_max);
-    // An answer to the peer. If it cannot be sent, the next write reports it.
-    const auto sent = co_await send_encoded(session, false);
+    send_answer(session);
     if (outcome >= 0) co_return static_cast<std::size_t>(outcome);
     if (outcome != -EAGAIN) co_return std::unexpected(net::error_of(outcome));
-    if (!sent && sent.error() == system_error(ECANCELED)) co_return std::unexpected(sent.error());
     const auto received = co_await receive_encoded(session);
     if (!received) co_return std::unexpected(received.error());
   }
@@ -228,7 +241,7 @@ Task<Result<ByteStream>> secure(ByteStream stream, std::shared_ptr<const Generat
 
 void check_context(bool exists) noexcept {
   base::check(exists,
-              "tls_accept() or tls_connect() was called with an empty context; create one with "
+              "tls::accept() or tls::connect() was called with an empty context; create one with "
               "tls::ServerContext::create() or tls::ClientContext::create()");
 }
 

@@ -28,7 +28,7 @@ void begin(Connection& connection, std::shared_ptr<const detail::Generation> gen
 void check_context(bool exists) noexcept {
   detail::base::check(
       exists,
-      "tls_accept() or tls_connect() was called with an empty context; create one with "
+      "tls::accept() or tls::connect() was called with an empty context; create one with "
       "tls::ServerContext::create() or tls::ClientContext::create()");
 }
 

@@ -158,7 +158,7 @@ Task<Result<>> finish(SocketStream& stream, Filter& filter) {
 /// Returns why `stream` cannot begin TLS.
 std::optional<Error> misuse(const SocketStream& stream, bool has_context) noexcept {
   base::check(has_context,
-              "tls_accept() or tls_connect() was called with an empty context; create one with "
+              "tls::accept() or tls::connect() was called with an empty context; create one with "
               "tls::ServerContext::create() or tls::ClientContext::create()");
   if (!stream.is_open()) return system_error(EBADF);
   if (net::StreamFilter::depth(stream) >= filters_max) return system_error(EALREADY);

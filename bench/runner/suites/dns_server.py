@@ -8,7 +8,7 @@ from ..model import Metric, Parameter
 from ..servers import MILLISECONDS, ServerSuite
 
 
-class dns::Server(ServerSuite):
+class DnsServer(ServerSuite):
     """An authoritative server with 10,000 names."""
 
     name = "dns-server"
@@ -43,4 +43,4 @@ class dns::Server(ServerSuite):
                      "ns of processor time")]
 
 
-SUITE = dns::Server()
+SUITE = DnsServer()

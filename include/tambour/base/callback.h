@@ -27,7 +27,7 @@ namespace tambour {
 
 namespace detail {
 
-/// A heap-allocated closure whose deletion a loop can defer: see loop::Core::defer_delete().
+/// A heap-allocated closure whose deletion a loop can defer: detail::loop::Core::defer_delete().
 class Closure {
  public:
   Closure() noexcept : born_(nested_runs.load(std::memory_order_relaxed)) {}

@@ -5,8 +5,6 @@
 // same in all of the library.
 #pragma once
 
-#include <tambour/detail/namespaces.h>
-
 #pragma GCC visibility push(default)
 
 namespace tambour::detail {}

@@ -66,10 +66,12 @@ struct ResolverOptions {
   /// The environment variables LOCALDOMAIN and RES_OPTIONS: resolv.conf(5).
   bool environment = true;
 
-  /// If not empty, these replace the servers, the search list and the options of resolv.conf(5).
-  /// Options have the syntax of that file, for example "ndots:2".
+  /// If not empty, these replace all of resolv.conf(5).
   std::vector<Endpoint> servers{};
+  /// If not empty, replaces the search list.
   std::vector<std::string> search{};
+  /// Options in the syntax of resolv.conf(5), for example "ndots:2", which are applied after those
+  /// of the file.
   std::vector<std::string> settings{};
 
   /// If not null, all queries are sent over its streams, none over UDP or plain TCP, and sources of
@@ -155,7 +157,7 @@ class Resolver final : public tambour::Resolver {
   /// dns::ErrorCode: no_such_name, no_data, server_failure, timeout and others; with ECANCELED.
   ///
   ///   auto mail = co_await resolver.query(name, dns::Type::mx);
-  ///   for (const dns::Mx* each : mail->answers_of<dns::Mx>()) ...
+  ///   for (const dns::Mx* mx : mail->answers_of<dns::Mx>()) ...
   [[nodiscard]] Task<Result<Message>> query(Name name, Type type);
   /// Parses `name`, which is absolute with or without a trailing dot.
   [[nodiscard]] Task<Result<Message>> query(std::string name, Type type);

@@ -155,7 +155,8 @@ struct ClientRequest {
   std::optional<std::uint64_t> source_bytes{};
   /// Sends a body that is being received, with its length, if it is known, or in chunks with its
   /// trailers: that of a request to a server, or that of another response. Sets `source`, unless
-  /// the body is empty. The body must exist until the response has been destroyed.
+  /// the body is empty. Nothing of the body must have been read. It must exist until the response
+  /// has been destroyed.
   void forward(IncomingBody& body);
 
   /// Asks the server whether it will read the body before sending it (Expect: 100-continue). If the

@@ -48,7 +48,7 @@ enum class ErrorCode : int {
   bad_status_line,         ///< Not a version, a status and a reason phrase.
   start_line_too_long,     ///< The first line exceeds Http1Limits::start_line_bytes_max.
   bare_carriage_return,    ///< A CR that is not followed by LF.
-  bare_line_feed,          ///< A LF that does not follow a CR.
+  bare_line_feed,          ///< An LF that does not follow a CR.
   folded_field,            ///< A line that begins with a space or tab: section 5.2.
   missing_colon,           ///< A line without a colon, where a field is expected.
   space_before_colon,      ///< A space or tab between the name of a field and its colon.

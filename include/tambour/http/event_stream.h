@@ -1,5 +1,5 @@
 // Server-sent events: a response that stays open, and to which the server appends events. See the
-// HTML Standard, section 9.2; browsers read it with EventProducer.
+// HTML Standard, section 9.2; browsers read it with EventSource.
 #pragma once
 
 #include <chrono>

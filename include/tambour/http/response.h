@@ -122,12 +122,12 @@ class Response {
   [[nodiscard]] Task<Result<>> flush();
 
   /// Ends HTTP on the connection, and returns it to the handler. What the client has sent after the
-  /// request is read from it first. In response to CONNECT, the status
-  /// must be 2xx. Otherwise the handler sets the field Upgrade; the response is 101, and the client
-  /// must have asked for that protocol with HTTP/1.1. A body that has not been read is discarded.
-  /// The connection counts as served until the handler ends; the time limits of the server do not
-  /// apply any more. Fails with http::ErrorCode::not_an_upgrade,
-  /// response_begun, bad_status and body_too_large, and like flush().
+  /// request is read from it first. In response to CONNECT, the status must be 2xx. Otherwise the
+  /// handler sets the field Upgrade; the response is 101, and the client must have asked for that
+  /// protocol with HTTP/1.1. A body that has not been read is discarded. The connection counts as
+  /// served until the handler ends; the time limits of the server do not apply any more. Fails with
+  /// http::ErrorCode::not_an_upgrade, response_begun, bad_status and body_too_large, and like
+  /// flush().
   [[nodiscard]] Task<Result<ByteStream>> upgrade();
 
   /// True if the head cannot be changed any more.
@@ -146,6 +146,7 @@ class Response {
   friend class detail::Exchange;
   friend class ResponseFilter;
   enum class State : std::uint8_t { none, begun, ended };
+  class [[gnu::visibility("hidden")]] AbandonUnlessComplete;
 
   [[nodiscard]] Result<> begin();
   [[nodiscard]] Result<> prepare(std::uint64_t bytes);

@@ -35,7 +35,7 @@ struct LoopStats {
 /// A callback that exceeded the threshold of the stall detector.
 struct Stall {
   /// Where the program has created the watcher, timer or hook, spawned the task, given the handler
-  /// or the callbacks, or called post(). A task that waits in sleep_for() or ready() is named by
+  /// or the callbacks, or called post(). A task in sleep_for() or wait_ready() is named by
   /// that call.
   std::source_location created_at;
   Duration duration;

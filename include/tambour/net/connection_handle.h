@@ -59,8 +59,9 @@ class ConnectionHandle {
 
   /// Invokes `task` with the connection on the thread of its loop, in a later iteration. If the
   /// connection ends first, `task` is destroyed without being invoked, on that thread or on that of
-  /// the caller. Returns false if the connection has ended. What `task` throws propagates out of
-  /// the loop's run().
+  /// the caller. Returns false if the connection has ended. If `task` throws,
+  /// ConnectionCallbacks::on_exception gets the exception and the connection is closed; without
+  /// on_exception, the loop's run() throws it.
   bool post(Callback<void(Connection&)> task) const;
 
   /// The connection, if it is open and the calling thread is that of its loop; otherwise null.

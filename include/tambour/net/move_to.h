@@ -29,9 +29,9 @@ struct LoopChange {
 ///
 /// Call it on the thread of the handle's loop. Everything that belongs to the handle moves with it,
 /// such as the PROXY header of a stream. Waits on it fail with ECANCELED. If the loop `to` is
-/// destroyed first, the handle is closed and `then` is not invoked. Throws std::bad_alloc; the
-/// handle is then closed. Aborts if the handle is default-constructed. To continue with a task, use
-/// spawn_on() in <tambour/net/spawn_on.h>.
+/// destroyed first, the handle is closed and `then` is not invoked. Throws like EventLoop::post();
+/// the handle is then closed. Aborts if the handle is default-constructed. To continue with a task,
+/// use spawn_on() in <tambour/net/spawn_on.h>.
 template <class Handle, class Then>
   requires std::derived_from<Handle, IoHandle> && std::invocable<Then&, Handle>
 void move_to(EventLoop& to, Handle handle, Then then) {

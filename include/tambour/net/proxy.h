@@ -86,8 +86,9 @@ class ProxyChoice {
   ProxyChoice() noexcept = default;
   /// One proxy for everything. An empty URL: no proxy.
   ProxyChoice(std::string url);  // NOLINT(google-explicit-constructor): so that it can be assigned.
-  ProxyChoice(const char* url)   // NOLINT(google-explicit-constructor)
-      : ProxyChoice(std::string(url)) {}
+  /// Null, as getenv(3) returns it: no proxy.
+  ProxyChoice(const char* url)  // NOLINT(google-explicit-constructor)
+      : ProxyChoice(std::string(url != nullptr ? url : "")) {}
   ProxyChoice(ProxySettings settings);  // NOLINT(google-explicit-constructor)
   /// A function that returns the URL of the proxy, or an empty text: no proxy. Invoked for each
   /// attempt.

@@ -65,7 +65,7 @@ class StreamServerGroupBase {
   void keep_path() noexcept;
 
   /// Stops accepting; each loop closes its listener soon afterwards. Accepted streams stay open.
-  /// Throws std::bad_alloc. Callable from any thread.
+  /// Throws like EventLoop::post(). Callable from any thread.
   void stop();
 
   /// Graceful shutdown: stops accepting, requests a stop of the shutdown tokens, waits up to
@@ -83,8 +83,8 @@ class StreamServerGroupBase {
   /// Posts a call of `function` for each open connection to the loops, if the server serves with
   /// callbacks, and returns at once. Several threads call `function` concurrently, each for its own
   /// connections. It may use and close the connections of its loop; it must not run the loop. What
-  /// it throws is passed to ListenOptions::on_error, or thrown out of the loop's run(). Throws
-  /// std::bad_alloc. Callable from any thread.
+  /// it throws is reported like an exception of a handler: see ListenOptions::on_error. Throws like
+  /// EventLoop::post(). Callable from any thread.
   void for_each_connection(Callback<void(Connection&)> function);
 
   /// The number of streams that are being served, and the total number accepted. Callable from any

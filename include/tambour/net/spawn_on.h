@@ -22,7 +22,7 @@ namespace tambour {
 ///
 /// Call it on the thread of the stream's loop. Data that arrives during the move stays in the
 /// kernel. Data that was read but not used yet must be passed with the handler. Throws
-/// std::bad_alloc.
+/// like EventLoop::post(); the stream is then closed.
 template <class S, class Handler>
   requires std::derived_from<S, Stream> && std::is_invocable_r_v<Task<>, Handler&, S>
 void spawn_on(EventLoop& to, S stream, Handler handler) {

@@ -171,8 +171,8 @@ class StreamServer final : public StreamServerBase {
   using StreamServerBase::serve;
 
   /// Starts accepting and runs `handler(stream)`, which returns a Task<>, for each stream. An
-  /// exception thrown by a handler is passed to ListenOptions::on_error; without one, it propagates
-  /// out of the loop's run(). Aborts if the server already serves.
+  /// exception of a handler ends only its stream: see ListenOptions::on_error. Aborts if the server
+  /// already serves.
   template <class Handler>
     requires std::is_invocable_r_v<Task<>, Handler&, S>
   void serve(Handler handler, std::source_location at = std::source_location::current()) {

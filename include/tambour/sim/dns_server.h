@@ -48,7 +48,7 @@ struct DnsStats {
 
 /// A DNS server on a simulated host, at port 53, with a list of records.
 ///
-///   Simulation simulation(seed);
+///   sim::Simulation simulation(seed);
 ///   sim::DnsServer dns(simulation, simulation.add_host("dns"), {.loss = 0.2, .forged = 8});
 ///   dns.add("www.example.org", "192.0.2.1");
 ///   dns.configure(client);  // Its resolv.conf names this server.

@@ -111,7 +111,7 @@ class TaskChannelBase {
 /// A bounded FIFO queue of items, with any number of sending and receiving tasks. Tasks that wait
 /// are served in the order of waiting, and get the items in the order of sending.
 ///
-///   Channel<Job> jobs(loop, 16);
+///   TaskChannel<Job> jobs(loop, 16);
 ///   scope.spawn(produce, std::ref(jobs));                        // co_await jobs.send(job)
 ///   while (auto job = co_await jobs.receive()) run(*job);        // until jobs.close()
 ///
@@ -244,7 +244,7 @@ template <class T>
 class [[nodiscard]] TaskChannel<T>::Send final : private detail::TaskWait {
  public:
   Send(Send&& other) noexcept
-      : TaskWait(static_cast<TaskWait&&>(other), "Channel::send()"),
+      : TaskWait(static_cast<TaskWait&&>(other), "TaskChannel::send()"),
         channel_(other.channel_),
         item_(std::move(other.item_)) {}
   Send& operator=(Send&&) = delete;
@@ -283,7 +283,7 @@ template <class T>
 class [[nodiscard]] TaskChannel<T>::Receive final : private detail::AssignedTaskWait {
  public:
   Receive(Receive&& other) noexcept
-      : AssignedTaskWait(static_cast<TaskWait&&>(other), "Channel::receive()"),
+      : AssignedTaskWait(static_cast<TaskWait&&>(other), "TaskChannel::receive()"),
         channel_(other.channel_) {}
   Receive& operator=(Receive&&) = delete;
   ~Receive() {

@@ -81,7 +81,7 @@ class SleepFor {
 /// Waits until a file descriptor is ready for any of `interest`, and returns the events; see
 /// FdWatcher for the errors. Fails with ECANCELED if the task is asked to stop.
 ///
-///   while (co_await ready(fd, Events::read)) consume(fd);
+///   while (co_await wait_ready(fd, Events::read)) consume(fd);
 class ReadinessWait final : private detail::ReadyNode {
  public:
   ReadinessWait(int fd, Events interest,
@@ -89,7 +89,7 @@ class ReadinessWait final : private detail::ReadyNode {
       : ReadyNode(&run, created_at), fd_(fd), interest_(interest) {}
   ReadinessWait(ReadinessWait&& other) noexcept
       : ReadyNode(&run, other.created_at()), fd_(other.fd_), interest_(other.interest_) {
-    detail::check_not_awaited(other.awaiting_, "ready()");
+    detail::check_not_awaited(other.awaiting_, "wait_ready()");
   }
   ReadinessWait& operator=(ReadinessWait&&) = delete;
   ~ReadinessWait() = default;

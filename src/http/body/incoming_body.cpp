@@ -61,6 +61,7 @@ void IncomingBody::set_bytes_max(std::uint64_t bytes_max) noexcept {
 }
 
 std::unexpected<Error> IncomingBody::reject(const Error& error) noexcept {
+  if (decoder_ != nullptr) decoder_->fail(error);
   return checked(stream_, "IncomingBody::reject()").fail_body(error);
 }
 
@@ -74,11 +75,12 @@ Task<Result<Buffer>> IncomingBody::read_decoded(std::size_t bytes_max) {
   Buffer piece;
   for (;;) {
     BodyStream& stream = checked(stream_, "IncomingBody::read()");
+    if (decoder_->failure()) co_return std::unexpected(decoder_->failure());
     const auto got = decoder_->read(piece, bytes_max);
-    if (!got) co_return stream.fail_body(got.error());
+    if (!got) co_return reject(got.error());
     if (*got > 0 || decoder_->has_ended()) co_return piece;
     if (stream.is_body_complete()) {
-      if (const auto ended = decoder_->end(); !ended) co_return stream.fail_body(ended.error());
+      if (const auto ended = decoder_->end(); !ended) co_return reject(ended.error());
       co_return piece;
     }
     auto received = co_await stream.read_body(piece_bytes_max);

@@ -45,6 +45,12 @@ class BodyDecoder {
   Result<> end();
   [[nodiscard]] bool has_ended() const noexcept { return has_ended_; }
 
+  /// A body that has failed fails again, whatever has been decoded.
+  void fail(const Error& error) noexcept {
+    if (!failure_) failure_ = error;
+  }
+  [[nodiscard]] const Error& failure() const noexcept { return failure_; }
+
  private:
   struct Stage {
     std::unique_ptr<Decoder> decoder;
@@ -61,6 +67,7 @@ class BodyDecoder {
   std::uint64_t decoded_ = 0;
   std::uint64_t between_ = 0;  ///< Bytes that passed from one decoder to the next.
   bool has_ended_ = false;
+  Error failure_{};
 };
 
 }  // namespace tambour::http::detail::coding

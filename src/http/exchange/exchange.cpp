@@ -112,7 +112,8 @@ void detail::Exchange::finish(bool has_failed) {
 }
 
 void detail::Exchange::complete_response(bool has_failed) {
-  if (has_failed) {
+  // What follows would make a part of a message look like the whole of it.
+  if (has_failed || is_broken_) {
     is_broken_ = true;
   } else if (thrown_ != nullptr) {
     is_last_ = true;
@@ -120,6 +121,7 @@ void detail::Exchange::complete_response(bool has_failed) {
     if (!response().has_begun()) return send_status(Status::internal_server_error, {});
   } else if (!response().has_begun()) {
     if (body_error_) return send_status(status_for(body_error_), body_error_.message());
+    if (is_cut_) return send_status(Status::bad_gateway, {});
     if (!response().send(Buffer()))
       return send_status(Status::internal_server_error, "invalid response");
   } else if (!response().has_ended()) {
@@ -313,6 +315,8 @@ Task<Result<ByteStream>> detail::Exchange::upgrade() {
   const Result<> begun = wire_.begin(response().head(), {.kind = BodyPlan::Kind::tunnel});
   appending.complete();
   if (!begun) co_return std::unexpected(begun.error());
+  update_now();
+  begun_at_ = loop_.now();
   response().state_ = Response::State::ended;
   has_ended_ = true;
   is_last_ = true;

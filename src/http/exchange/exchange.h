@@ -123,6 +123,9 @@ class Exchange final : public ResponseSink, public BodyStream {
   [[nodiscard]] bool is_broken() const noexcept { return is_broken_; }
   /// The response cannot be completed: the connection is reset, so that the client notices.
   void abandon() noexcept { is_broken_ = true; }
+  /// The body of the response has failed at its source. Before the head, the response is 502 unless
+  /// the handler sends another one.
+  void cut_response() noexcept { (response().has_begun() ? is_broken_ : is_cut_) = true; }
   [[nodiscard]] std::stop_token disconnect_token();
   [[nodiscard]] const std::stop_token& shutdown_token() const noexcept { return shutdown_; }
   [[nodiscard]] Task<Result<ByteStream>> upgrade();
@@ -195,6 +198,7 @@ class Exchange final : public ResponseSink, public BodyStream {
   bool lingers_ = false;
   bool is_tunnel_ = false;
   bool is_broken_ = false;
+  bool is_cut_ = false;
   bool expects_continue_ = false;
   TaskScope handlers_;  ///< Last, because its tasks use the other members.
 };

@@ -16,7 +16,7 @@ TimePoint Response::begun_at() const noexcept {
 }
 
 bool Response::has_failed() const noexcept {
-  return checked(exchange_, "Response::failed()").is_broken();
+  return checked(exchange_, "Response::has_failed()").is_broken();
 }
 
 Result<> Response::send(Buffer body) {
@@ -82,15 +82,37 @@ Task<Result<>> Response::write(std::string_view piece) {
   return write_checked(Buffer(piece));
 }
 
+/// Abandons a response of which a part was not sent.
+class Response::AbandonUnlessComplete {
+ public:
+  explicit AbandonUnlessComplete(Response& response) noexcept : response_(&response) {}
+  AbandonUnlessComplete(const AbandonUnlessComplete&) = delete;
+  AbandonUnlessComplete& operator=(const AbandonUnlessComplete&) = delete;
+  ~AbandonUnlessComplete() {
+    if (response_ != nullptr && response_->exchange_ != nullptr) response_->exchange_->abandon();
+  }
+
+  void complete() noexcept { response_ = nullptr; }
+
+ private:
+  Response* response_;
+};
+
 Task<Result<>> Response::write_file(const File& file, std::uint64_t offset, std::uint64_t size) {
   static_cast<void>(checked(exchange_, "Response::write_file()"));
   if (auto prepared = prepare(size); !prepared) co_return prepared;
-  co_return co_await sink_->write_file(file, offset, size);
+  // If a part is missing, the client must not take the rest for the whole, not even if the handler
+  // ignores the error or was destroyed.
+  AbandonUnlessComplete guard(*this);
+  const Result<> written = co_await sink_->write_file(file, offset, size);
+  if (written) guard.complete();
+  co_return written;
 }
 
 Result<> Response::end(const Fields& trailers) {
   const detail::Exchange& exchange = checked(exchange_, "Response::end()");
   if (state_ == State::ended) return failure(ErrorCode::response_ended);
+  if (exchange.is_broken()) return failure(ErrorCode::response_too_short);
   if (state_ == State::none) {
     if (auto begun = begin(); !begun) return begun;
   }
@@ -111,7 +133,9 @@ Task<Result<ByteStream>> Response::upgrade() {
 }
 
 Task<Result<>> Response::forward(IncomingBody& body) {
-  static_cast<void>(checked(exchange_, "Response::forward()"));
+  const detail::Exchange& exchange = checked(exchange_, "Response::forward()");
+  // The response to HEAD has no body, which says nothing about the length of that to GET.
+  if (exchange.is_head() && !has_begun() && body.is_complete()) co_return send(Buffer());
   if (!has_begun() && body.length()) set_length(*body.length());
   // A body without a length may arrive slowly, as events do: its head does not wait for it.
   if (!body.length() && !body.is_complete()) {
@@ -122,7 +146,7 @@ Task<Result<>> Response::forward(IncomingBody& body) {
     auto piece = co_await body.read();
     if (!piece) {
       // The client must not take the part for the whole.
-      if (has_begun()) checked(exchange_, "Response::forward()").abandon();
+      checked(exchange_, "Response::forward()").cut_response();
       co_return std::unexpected(piece.error());
     }
     const Result<> written = co_await write(std::move(*piece));

@@ -224,7 +224,7 @@ Task<Result<>> Compressor::flush() {
 }
 
 Task<> Compressor::complete() {
-  if (encoder_ == nullptr) co_return;
+  if (encoder_ == nullptr || response().has_failed()) co_return;
   if (!response().has_ended()) {
     // Otherwise the client would take the part for the whole.
     if (const auto ended = response().end(); !ended) throw std::system_error(ended.error());

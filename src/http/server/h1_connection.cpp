@@ -147,6 +147,7 @@ Task<> H1Connection::close_gracefully() {
   // The end of TLS is a message, without which the client would take the response for a part.
   if (limit <= Duration::zero() && stream.tls() == nullptr) co_return;
   bytes.clear();
+  wire_.input().begin(Duration::zero());  // A read that was destroyed may have left its timer.
   detail::net::LingeringClose closing(stream);
   closing_ = &closing;
   co_await closing.run(limit, options().write_timeout);

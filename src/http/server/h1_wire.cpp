@@ -73,8 +73,9 @@ Task<Result<Buffer>> H1Wire::read(std::size_t bytes_max) {
 void H1Wire::watch() {
   if (!parser_.is_complete() || !stream_.is_open()) return;
   if (watching_ != nullptr) return;
-  watching_ = std::make_unique<TaskScope>(loop_);
-  watching_->spawn(watch_client());
+  auto scope = std::make_unique<TaskScope>(loop_);
+  scope->spawn(watch_client());
+  watching_ = std::move(scope);
 }
 
 /// Reads ahead until the client has closed the connection. The end of TLS is a message, too, which

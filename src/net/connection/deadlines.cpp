@@ -9,14 +9,6 @@
 #include "net/connection/parts.h"
 
 namespace tambour {
-namespace {
-
-/// The longest time of lingering while the server shuts down, after the peer has acknowledged
-/// everything.
-constexpr Duration drain_linger = std::chrono::seconds(1);
-
-}  // namespace
-
 /// Throws std::bad_alloc; in that case nothing has changed.
 Connection::Deadlines& Connection::make_deadlines() {
   if (deadlines() == nullptr) {
@@ -75,7 +67,8 @@ std::int64_t Connection::next_sample_ns() const noexcept {
   if (!lingers() || (write_shut_down_ && times.sending.is_acknowledged()))
     return detail::base::end_of_time_ns;
   return detail::net::LingerTime::next_sample_ns(
-      times.sending, detail::net::linger_limit(callbacks_->limits.linger, drains(), drain_linger));
+      times.sending,
+      detail::net::linger_limit(callbacks_->limits.linger, drains(), detail::net::drain_linger));
 }
 
 std::int64_t Connection::next_deadline_ns() const noexcept {
@@ -96,8 +89,8 @@ std::int64_t Connection::next_deadline_ns() const noexcept {
   }
   if (lingers()) {
     const bool is_acknowledged = write_shut_down_ && times.sending.is_acknowledged();
-    const Duration limit =
-        detail::net::linger_limit(limits.linger, is_acknowledged && drains(), drain_linger);
+    const Duration limit = detail::net::linger_limit(limits.linger, is_acknowledged && drains(),
+                                                     detail::net::drain_linger);
     next_ns = std::min(next_ns, times.linger.deadline_ns(times.sending, limit));
   }
   return next_ns;

@@ -16,7 +16,7 @@ void Connection::move_to(EventLoop& to) {
   if (ended_) return;
   detail::base::check(!handshaking_,
                       "Connection::move_to() was called during a handshake of TLS; call it in the "
-                      "callback of tls_accept() or tls_connect()");
+                      "callback of tls::accept() or tls::connect()");
   if (&to != loop_) extras().arrival = std::make_unique<Arrival>(to);
   moving_ = &to != loop_;
   // First, because cancelling the watch removes the connection from the queue of this iteration.

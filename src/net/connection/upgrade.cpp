@@ -19,12 +19,14 @@ void detail::net::ConnectionUpgrade::begin(Connection& connection,
   if (connection.ended_) return;
   detail::base::check(
       connection.kind_ == detail::io::TransportKind::socket && !connection.moving_,
-      "tls_accept() or tls_connect() was called for a connection that uses TLS already, is "
+      "tls::accept() or tls::connect() was called for a connection that uses TLS already, is "
       "moving to another loop, or is not a socket");
   EventLoop& loop = connection.loop();
   Connection::Extras& extras = connection.extras();
   extras.handshake = std::make_unique<Connection::Handshake>(
-      std::move(done), Timer(loop, [&connection] { connection.end_handshake(ETIMEDOUT); }));
+      std::move(done), Timer(loop, [&connection] {
+        connection.call_guarded([&connection] { connection.end_handshake(ETIMEDOUT); });
+      }));
   if (limit > Duration::zero()) extras.handshake->limit.start(limit);
   // Bytes of plaintext must neither be taken for bytes of TLS, nor be sent among them.
   if (!extras.output.empty()) extras.handshake->error = EBUSY;

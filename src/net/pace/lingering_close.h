@@ -19,6 +19,11 @@
 
 namespace tambour::detail::net {
 
+/// The limit of lingering of a Connection while its server shuts down, after the peer has
+/// acknowledged everything. Other limits: ConnectionLimits::linger, and http::ServerOptions::linger
+/// with drain_timeout.
+constexpr Duration drain_linger = std::chrono::seconds(1);
+
 /// The longest time of lingering. While the server shuts down, a peer that keeps its connection
 /// open does not hold it up.
 [[nodiscard]] constexpr Duration linger_limit(Duration linger, bool drains,

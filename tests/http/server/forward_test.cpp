@@ -121,9 +121,32 @@ TEST_F(HttpForward, a_body_that_is_cut_resets_the_connection) {
     EXPECT_NE(got.find("part"), std::string::npos) << got;
     EXPECT_NE(got.find("error: "), std::string::npos)
         << "the client must not take it for the whole";
+    EXPECT_EQ(got.find("\r\n0\r\n"), std::string::npos) << got;
     EXPECT_TRUE(forwarding_) << is_chunked;
     forwarding_ = {};
   }
+}
+
+TEST_F(HttpForward, a_body_that_is_cut_before_its_first_byte_is_answered_with_502) {
+  serve_through_proxy([](Request&, Response& response) -> Task<> {
+    response.set_length(1000);
+    EXPECT_TRUE(co_await response.write(""));
+    throw std::runtime_error("cut");
+  });
+  const std::string got = ask(get);
+  EXPECT_TRUE(got.starts_with("HTTP/1.1 502 ")) << got;
+  EXPECT_TRUE(forwarding_);
+}
+
+TEST_F(HttpForward, a_response_to_HEAD_states_no_length) {
+  serve_through_proxy([](Request&, Response& response) -> Task<> {
+    response.set_length(1000);
+    response.send();
+    co_return;
+  });
+  const std::string got = ask("HEAD / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+  EXPECT_TRUE(got.starts_with("HTTP/1.1 200 ")) << got;
+  EXPECT_EQ(got.find("Content-Length"), std::string::npos) << got;
 }
 
 /// A client that does not read must not make the proxy read the whole body.

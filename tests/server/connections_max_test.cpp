@@ -1,5 +1,5 @@
 // The default of ListenOptions::connections_max, which follows from RLIMIT_NOFILE.
-#include "server/connection_limit.h"
+#include "server/connections_max.h"
 
 #include <sys/resource.h>
 
@@ -14,7 +14,7 @@
 #include <tambour/sim/simulation.h>
 #include <tambour/threads/loop_group.h>
 
-namespace tambour::connection_limit_test {
+namespace tambour::connections_max_test {
 namespace {
 
 /// Sets the soft limit of descriptors for its lifetime.
@@ -70,4 +70,4 @@ TEST(ConnectionLimit, of_a_simulated_host_does_not_depend_on_the_machine) {
 }
 
 }  // namespace
-}  // namespace tambour::connection_limit_test
+}  // namespace tambour::connections_max_test

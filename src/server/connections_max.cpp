@@ -1,5 +1,5 @@
 // Derives the limit of connections from RLIMIT_NOFILE.
-#include "server/connection_limit.h"
+#include "server/connections_max.h"
 
 #include <sys/resource.h>
 
