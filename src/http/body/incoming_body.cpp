@@ -75,7 +75,7 @@ Task<Result<Buffer>> IncomingBody::read_decoded(std::size_t bytes_max) {
   Buffer piece;
   for (;;) {
     BodyStream& stream = checked(stream_, "IncomingBody::read()");
-    if (decoder_->failure()) co_return std::unexpected(decoder_->failure());
+    if (decoder_->first_error()) co_return std::unexpected(decoder_->first_error());
     const auto got = decoder_->read(piece, bytes_max);
     if (!got) co_return reject(got.error());
     if (*got > 0 || decoder_->has_ended()) co_return piece;

@@ -47,9 +47,9 @@ class BodyDecoder {
 
   /// A body that has failed fails again, whatever has been decoded.
   void fail(const Error& error) noexcept {
-    if (!failure_) failure_ = error;
+    if (!first_error_) first_error_ = error;
   }
-  [[nodiscard]] const Error& failure() const noexcept { return failure_; }
+  [[nodiscard]] const Error& first_error() const noexcept { return first_error_; }
 
  private:
   struct Stage {
@@ -67,7 +67,7 @@ class BodyDecoder {
   std::uint64_t decoded_ = 0;
   std::uint64_t between_ = 0;  ///< Bytes that passed from one decoder to the next.
   bool has_ended_ = false;
-  Error failure_{};
+  Error first_error_{};
 };
 
 }  // namespace tambour::http::detail::coding
