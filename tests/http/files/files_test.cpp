@@ -290,6 +290,33 @@ TEST_P(HttpFiles, a_file_that_is_truncated_resets_the_connection) {
   EXPECT_EQ(error, system_error(ECONNRESET));
 }
 
+/// The client must not take the part for the whole although the handler ignores the error.
+TEST_P(HttpFiles, a_part_of_a_file_resets_the_connection) {
+  for (const bool has_length : {true, false}) {
+    auto handler = [path = root() + "/a.txt", has_length](Request&, Response& response) -> Task<> {
+      auto file = co_await File::open(path, FileMode::read);
+      if (has_length) response.set_length(100);
+      const auto sent = co_await response.write_file(*file, 0, 100);
+      EXPECT_FALSE(sent);
+    };
+    auto opened = http::Server::listen(loop(), Endpoint::loopback_v4(0), std::move(handler));
+    ASSERT_TRUE(opened);
+    server = std::make_unique<http::Server>(std::move(*opened));
+    Error error;
+    run([](Endpoint to, Error& into) -> Task<> {
+      auto stream = co_await TcpStream::connect(to);
+      EXPECT_TRUE(stream);
+      EXPECT_TRUE(co_await stream->write("GET / HTTP/1.1\r\nHost: a\r\n\r\n"));
+      Buffer in;
+      const auto reply = co_await test::read_reply(*stream, in);
+      EXPECT_FALSE(reply);
+      if (!reply) into = reply.error();
+    }(server->endpoint(), error));
+    EXPECT_EQ(error, system_error(ECONNRESET)) << has_length;
+    server.reset();
+  }
+}
+
 TEST_P(HttpFiles, curl_agrees) {
   if (!test::has_program("curl")) GTEST_SKIP() << "curl is not installed";
   serve();

@@ -141,7 +141,7 @@ TEST_F(HttpForward, a_body_that_is_cut_before_its_first_byte_is_answered_with_50
 TEST_F(HttpForward, a_response_to_HEAD_states_no_length) {
   serve_through_proxy([](Request&, Response& response) -> Task<> {
     response.set_length(1000);
-    response.send();
+    response.send(Buffer());
     co_return;
   });
   const std::string got = ask("HEAD / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
