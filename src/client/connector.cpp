@@ -273,6 +273,7 @@ Task<ConnectResult> connect(std::vector<Endpoint> addresses, ConnectOptions opti
   return connect_within(std::move(target), std::move(options));
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): as the other overloads.
 Task<ConnectResult> connect(std::string to, ConnectOptions options) {
   Target target;
   if (const auto literal = Endpoint::parse(to)) {

@@ -24,11 +24,13 @@ namespace tambour::detail::threads {
 template <class T, class Tag>
 class Mailbox {
  public:
+  // No base of `Tag`, which only names a hook. NOLINTBEGIN(bugprone-crtp-constructor-accessibility)
   explicit Mailbox(loop::Core& core) noexcept : core_(&core) {
     base::count_forks();
     process_number_ = base::process_number();
   }
   Mailbox(const Mailbox&) = delete;
+  // NOLINTEND(bugprone-crtp-constructor-accessibility)
   Mailbox& operator=(const Mailbox&) = delete;
 
   /// Callable from any thread. Returns false if the loop was destroyed or refuses the item, which

@@ -17,11 +17,13 @@ namespace tambour::detail {
 /// destroyed. The functions without a body are in src/loop/loop_callback.h.
 template <class Function>
 class LoopCallback {
+ public:
+  LoopCallback& operator=(LoopCallback&&) = delete;
+
  protected:
   LoopCallback(loop::Core& core, Function function) noexcept;
   LoopCallback(LoopCallback&& other) noexcept
       : core_(std::exchange(other.core_, nullptr)), function_(std::move(other.function_)) {}
-  LoopCallback& operator=(LoopCallback&&) = delete;
   /// Defers the destruction of the function, which may be running.
   ~LoopCallback();
 

@@ -13,9 +13,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace tambour {
-
-namespace detail {
+namespace tambour::detail {
 
 /// One run() call on the stack of this thread.
 class Resumption {
@@ -50,8 +48,6 @@ class Resumption {
   void* next_;
 };
 
-}  // namespace detail
-
-}  // namespace tambour
+}  // namespace tambour::detail
 
 #pragma GCC visibility pop

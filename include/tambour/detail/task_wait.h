@@ -15,9 +15,7 @@ class Core;
 
 #pragma GCC visibility push(default)
 
-namespace tambour {
-
-namespace detail {
+namespace tambour::detail {
 
 class TaskWait;
 /// Waiting tasks, in the order of their arrival.
@@ -85,7 +83,6 @@ class AssignedTaskWait : public TaskWait, private ListHook<AssignedTaskWait> {
   void unassign() noexcept { ListHook<AssignedTaskWait>::unlink(); }
 };
 
-}  // namespace detail
-}  // namespace tambour
+}  // namespace tambour::detail
 
 #pragma GCC visibility pop

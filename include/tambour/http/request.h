@@ -17,13 +17,9 @@
 #include <tambour/net/proxy_header.h>
 #include <tambour/task/task.h>
 
-namespace tambour::http {
-namespace detail {
-
+namespace tambour::http::detail {
 class Exchange;
-
-}  // namespace detail
-}  // namespace tambour::http
+}
 
 #pragma GCC visibility push(default)
 

@@ -27,7 +27,7 @@ class TcpStream final : public SocketStream {
   /// `stream` must not be a UnixStream.
   template <std::derived_from<SocketStream> S>
     requires(detail::is_stream_of_any_family<S>)
-  explicit TcpStream(S&& stream) noexcept : SocketStream(std::move(stream)) {}
+  explicit TcpStream(S&& stream) noexcept : SocketStream(std::forward<S>(stream)) {}
 
   /// Connects on the loop of the awaiting task. Fails with the errors of connect(2), for example
   /// ECONNREFUSED, and with EAFNOSUPPORT for a Unix endpoint. If no server listens on a port of

@@ -38,7 +38,7 @@ class UnixStream final : public SocketStream {
   /// `stream` must not be a TcpStream.
   template <std::derived_from<SocketStream> S>
     requires(detail::is_stream_of_any_family<S>)
-  explicit UnixStream(S&& stream) noexcept : SocketStream(std::move(stream)) {}
+  explicit UnixStream(S&& stream) noexcept : SocketStream(std::forward<S>(stream)) {}
 
   /// Connects on the loop of the awaiting task. Fails with ECONNREFUSED if no server listens on the
   /// name, with ENOENT, with EAGAIN if the listener's backlog is full, and with EAFNOSUPPORT if
