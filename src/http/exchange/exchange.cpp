@@ -49,6 +49,7 @@ void detail::Exchange::start(RequestHead& head) noexcept {
   next.exchange_ = this;
   BodyAccess::attach(next.body_, *this);
   next.parameters_.clear();
+  is_cut_ = false;
   body_error_ = {};
   body_budget_.reset();
   expects_continue_ = false;

@@ -125,7 +125,10 @@ class Exchange final : public ResponseSink, public BodyStream {
   void abandon() noexcept { is_broken_ = true; }
   /// The body of the response has failed at its source. Before the head, the response is 502 unless
   /// the handler sends another one.
-  void cut_response() noexcept { (response().has_begun() ? is_broken_ : is_cut_) = true; }
+  void cut_response() noexcept {
+    if (response().has_begun()) return abandon();
+    is_cut_ = true;
+  }
   [[nodiscard]] std::stop_token disconnect_token();
   [[nodiscard]] const std::stop_token& shutdown_token() const noexcept { return shutdown_; }
   [[nodiscard]] Task<Result<ByteStream>> upgrade();

@@ -14,7 +14,7 @@ bool is_key_char(char c) noexcept {
   return is_key_start(c) || is_digit(c) || c == '_' || c == '-' || c == '.';
 }
 
-/// What follows "=". Only the types that priorities have are told apart.
+/// What follows "=". Types that no priority has count as one.
 struct Value {
   enum class Type : std::uint8_t { boolean, integer, other };
   Type type = Type::boolean;

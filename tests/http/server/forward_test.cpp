@@ -138,6 +138,26 @@ TEST_F(HttpForward, a_body_that_is_cut_before_its_first_byte_is_answered_with_50
   EXPECT_TRUE(forwarding_);
 }
 
+TEST_F(HttpForward, a_body_that_is_cut_does_not_concern_the_next_request) {
+  serve_through_proxy([](Request&, Response& response) -> Task<> {
+    response.set_length(1000);
+    EXPECT_TRUE(co_await response.write(""));
+    throw std::runtime_error("cut");
+  });
+  server_.reset();
+  serve([this](Request& request, Response& response) -> Task<> {
+    if (request.path() == "/next") co_return;
+    co_await proxy(request, response);
+    response.send(Status::ok, "instead");
+  });
+  const std::string got =
+      ask("GET / HTTP/1.1\r\nHost: h\r\n\r\n"
+          "GET /next HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+  EXPECT_NE(got.find("instead"), std::string::npos) << got;
+  EXPECT_EQ(got.find(" 502 "), std::string::npos) << got;
+  EXPECT_TRUE(forwarding_);
+}
+
 TEST_F(HttpForward, a_response_to_HEAD_states_no_length) {
   serve_through_proxy([](Request&, Response& response) -> Task<> {
     response.set_length(1000);
