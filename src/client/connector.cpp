@@ -23,6 +23,7 @@
 #include "client/proxy.h"
 #include "client/proxy_context.h"
 #include "client/race.h"
+#include "http_message/protocol_name.h"
 #include "loop/core.h"
 #include "net/tcp_options.h"
 #include "task/time_limit.h"
@@ -133,13 +134,6 @@ Task<ConnectResult> reach(Target target, const ConnectOptions& options, ConnectS
   co_return stream;
 }
 
-/// CONNECT is written as HTTP/1.1, which a proxy that has chosen another protocol does not read.
-Error wrong_protocol(std::string_view alpn) noexcept {
-  if (alpn.empty() || alpn == "http/1.1" || alpn == "http/1.0") return {};
-  return alpn == "h2" ? http::ErrorCode::negotiated_http_2
-                      : http::ErrorCode::negotiated_other_protocol;
-}
-
 /// The target, through a proxy.
 Task<ConnectResult> reach_through(std::string url, const Target& target,
                                   const ConnectOptions& options, ConnectStep& step) {
@@ -160,8 +154,10 @@ Task<ConnectResult> reach_through(std::string url, const Target& target,
     if (!context) co_return std::unexpected<ConnectError>(context.error());
     const auto secured = co_await tls::connect(*stream, std::move(*context), proxy->host);
     if (!secured) co_return std::unexpected<ConnectError>(secured.error());
-    if (const Error error = wrong_protocol(stream->tls()->alpn()); error)
-      co_return std::unexpected<ConnectError>(error);
+    // CONNECT is written as HTTP/1.1.
+    const std::string_view alpn = stream->tls()->alpn();
+    if (const auto spoken = http::protocol_named(alpn); !alpn.empty() && !spoken)
+      co_return std::unexpected<ConnectError>(spoken.error());
   }
   ServiceTarget server;
   server.host = target.host.empty() ? target.addresses.front().address() : target.host;

@@ -2,11 +2,10 @@
 // first bytes.
 //
 // A protocol that is not served fails with an error that names it: the peer has chosen it, and
-// would not understand another one (RFC 7301, section 3.2). To serve another protocol, add it here,
-// and to serve_connection() or the client's connections.
+// would not understand another one (RFC 7301, section 3.2). To serve another protocol, add it to
+// http_message/protocol_name.h, and to serve_connection() or the client's connections.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,17 +18,9 @@
 #include <tambour/tls/session.h>
 
 #include "http_message/failure.h"
+#include "http_message/protocol_name.h"
 
 namespace tambour::http {
-
-enum class Protocol : std::uint8_t { http_1 };
-
-/// By its name in ALPN. Fails with http::ErrorCode::negotiated_http_2 or negotiated_other_protocol.
-[[nodiscard]] inline Result<Protocol> protocol_named(std::string_view name) noexcept {
-  if (name == "http/1.1" || name == "http/1.0") return Protocol::http_1;
-  return failure(name == "h2" ? ErrorCode::negotiated_http_2
-                              : ErrorCode::negotiated_other_protocol);
-}
 
 /// The protocol of a connection. Without TLS, and without ALPN, it is HTTP/1.
 [[nodiscard]] inline Result<Protocol> negotiated_protocol(const SocketStream& stream) noexcept {

@@ -111,10 +111,9 @@ struct Session {
 
 using SharedSession = std::shared_ptr<Session>;
 
-/// Sends what the filter has encoded. If another task is sending, that one sends it too.
-Task<Result<>> send_encoded(SharedSession session, bool waits) {
+/// Sends what the filter has encoded.
+Task<Result<>> send_encoded(SharedSession session) {
   while (!session->unsent.empty() || !session->bridge->to_send.empty()) {
-    if (!waits && session->sending.is_locked()) co_return Result<>();
     auto guard = co_await session->sending.lock();
     if (!guard) co_return std::unexpected(guard.error());
     if (!session->is_open) co_return base::failure(ECANCELED);
@@ -143,7 +142,7 @@ void send_answer(const SharedSession& session) {
   if (session->sending.is_locked()) return;  // That task sends it too.
   spawn(session->below.loop(), [](SharedSession answered) -> Task<> {
     try {
-      static_cast<void>(co_await send_encoded(std::move(answered), false));
+      static_cast<void>(co_await send_encoded(std::move(answered)));
     } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the next write sends it.
     }
   }(session));
@@ -167,17 +166,17 @@ Task<Result<>> write(SharedSession session, Buffer& from) {
     if (!session->is_open) co_return base::failure(ECANCELED);
     const std::int32_t outcome = session->transport().write(from);
     if (outcome < 0 && outcome != -EAGAIN) co_return std::unexpected(net::error_of(outcome));
-    auto sent = co_await send_encoded(session, true);
+    auto sent = co_await send_encoded(session);
     if (!sent) co_return sent;
   }
-  auto sent = co_await send_encoded(session, true);
+  auto sent = co_await send_encoded(session);
   co_return sent;
 }
 
 Task<Result<>> shutdown_write(SharedSession session) {
   const std::int32_t outcome = session->filter->shutdown_write(session->transport_below());
   if (outcome < 0) co_return std::unexpected(net::error_of(outcome));
-  auto sent = co_await send_encoded(session, true);
+  auto sent = co_await send_encoded(session);
   if (!sent) co_return sent;
   if (!session->is_open) co_return base::failure(ECANCELED);
   auto shut_down = co_await session->below.shutdown_write();
@@ -188,7 +187,7 @@ Task<Result<>> shake_hands(SharedSession session) {
   for (;;) {
     const std::int32_t outcome = session->transport().handshake();
     // The last messages of this end, or an alert that says why it fails.
-    auto sent = co_await send_encoded(session, true);
+    auto sent = co_await send_encoded(session);
     if (outcome == 0) co_return sent;
     if (outcome != -EAGAIN && outcome != -EINPROGRESS)
       co_return std::unexpected(net::error_of(outcome));
