@@ -27,7 +27,7 @@
 #include "dns_server/rate_limit.h"
 #include "dns_server/responses.h"
 #include "loop/core.h"
-#include "loop/turn.h"
+#include "loop/iteration_budget.h"
 #include "net/pace/stream_timers.h"
 #include "server/error_reporting.h"
 
@@ -75,7 +75,7 @@ class State {
         reporter_(options.on_error),
         limit_(options.responses_per_second, dns::detail::Entropy(core_.backend()).next()),
         out_(64, std::max<std::size_t>(options.udp_bytes_max, dns::Message::udp_bytes_plain)),
-        turn_(loop),
+        slot_mutex_(loop),
         task_ended_(loop),
         tasks_(loop) {
     // Otherwise the scope would keep it until it is destroyed.
@@ -158,8 +158,8 @@ class State {
   /// Waits until a handler may run. Fails with ECANCELED.
   Task<Result<Slot>> take_slot() {
     // The connections get slots in the order in which they wait.
-    const auto turn = co_await turn_.lock();
-    if (!turn) co_return std::unexpected(turn.error());
+    const auto taking = co_await slot_mutex_.lock();
+    if (!taking) co_return std::unexpected(taking.error());
     while (!has_slot()) {
       task_ended_.reset();
       if (const auto ended = co_await task_ended_.wait(); !ended)
@@ -293,7 +293,7 @@ class State {
     TaskMutex writing;
     net::ReadTimer reads;
     net::WriteTimer writes;  ///< For a whole message.
-    loop::Turn turn;
+    loop::IterationBudget budget;
     std::size_t answering = 0;  ///< Queries.
     std::exception_ptr thrown;  ///< By a handler.
   };
@@ -329,7 +329,7 @@ class State {
       in.append(reinterpret_cast<const char*>(bytes.data()), *got);
       std::size_t used = 0;
       while (auto packet = take_packet(in, used)) {
-        while (connection.turn.is_over(core_)) {
+        while (connection.budget.is_exhausted(core_)) {
           ++connection.answering;  // The query has been received.
           const Result<> slept = co_await sleep_for(Duration::zero());
           --connection.answering;
@@ -426,7 +426,7 @@ class State {
   UdpSocket udp_;
   bool is_stopping_ = false;
   std::size_t running_ = 0;  ///< Handlers that run as tasks.
-  TaskMutex turn_;           ///< Of the connection that gets the next slot.
+  TaskMutex slot_mutex_;     ///< Of the connection that gets the next slot.
   TaskEvent task_ended_;
   detail::IntrusiveList<Connection> connections_;
   // Last members, because their tasks use the others.

@@ -50,7 +50,8 @@ Task<> H1Connection::serve() {
       if (more) more = end_receiving(co_await stream.read(wire_.input().bytes(), read_bytes));
       continue;
     }
-    while (more && turn_.is_over(detail::loop::core_of(loop_))) more = co_await begin_next_turn();
+    while (more && budget_.is_exhausted(detail::loop::core_of(loop_)))
+      more = co_await wait_for_next_iteration();
     if (!more) break;
     begin_request();
     exchange_.start_handler();
@@ -106,7 +107,7 @@ bool H1Connection::end_receiving(Result<std::size_t> received) {
 
 /// Lets the other connections of the loop run before the next request, which has been received
 /// already. Returns false if this connection has failed, or its task was asked to stop.
-Task<bool> H1Connection::begin_next_turn() {
+Task<bool> H1Connection::wait_for_next_iteration() {
   const bool is_flushed = (co_await wire_.output().flush()).has_value();
   if (is_flushed && co_await sleep_for(Duration::zero())) co_return true;
   wire_.socket().close();

@@ -20,7 +20,7 @@
 #include "http/exchange/exchange.h"
 #include "http/exchange/settings.h"
 #include "http/server/h1_wire.h"
-#include "loop/turn.h"
+#include "loop/iteration_budget.h"
 #include "net/pace/lingering_close.h"
 
 namespace tambour::http {
@@ -45,7 +45,7 @@ class H1Connection final {
 
   [[nodiscard]] bool begin_receiving() noexcept;
   [[nodiscard]] bool end_receiving(Result<std::size_t> received);
-  [[nodiscard]] Task<bool> begin_next_turn();
+  [[nodiscard]] Task<bool> wait_for_next_iteration();
   void begin_request() noexcept;
   void reject(const Error& error);
   [[nodiscard]] Task<> close_gracefully();
@@ -55,7 +55,7 @@ class H1Connection final {
   EventLoop& loop_;
   H1Wire wire_;
   detail::Exchange exchange_;  ///< After the wire, which its tasks use.
-  detail::loop::Turn turn_;
+  detail::loop::IterationBudget budget_;
   TimePoint head_deadline_ = never;
   bool is_idle_ = false;  ///< Waiting for the first byte of a request.
   bool has_served_ = false;

@@ -12,7 +12,7 @@
 
 #include "support/on_every_backend.h"
 
-namespace tambour::async_mutex_test {
+namespace tambour::mutex_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -133,8 +133,8 @@ TEST_P(Mutexes, destroying_a_locked_mutex_aborts) {
         const auto guard = mutex->try_lock();
         delete mutex;
       },
-      "TaskMutex created in .*async_mutex_test.cpp:.* was destroyed while it was locked");
+      "TaskMutex created in .*mutex_test.cpp:.* was destroyed while it was locked");
 }
 
 }  // namespace
-}  // namespace tambour::async_mutex_test
+}  // namespace tambour::mutex_test

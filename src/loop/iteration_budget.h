@@ -8,15 +8,15 @@
 
 namespace tambour::detail::loop {
 
-/// The turn of one connection whose peer may send many messages ahead, each of which costs the time
-/// of a handler. The first message of an iteration is always handled.
-class Turn {
+/// The budget of one connection whose peer may send many messages ahead, each of which costs the
+/// time of a handler. The first message of an iteration is always handled.
+class IterationBudget {
  public:
   static constexpr unsigned messages_max = 64;
 
   /// Counts a message. Returns true if it must wait for the next iteration: this connection has
   /// handled `messages_max` messages in this iteration, or the iteration has lasted too long.
-  [[nodiscard]] bool is_over(Core& core) noexcept {
+  [[nodiscard]] bool is_exhausted(Core& core) noexcept {
     constexpr unsigned often = 4;  // Amortizes the clock reads.
     if (iteration_ != core.iteration_number()) {
       iteration_ = core.iteration_number();
