@@ -7,7 +7,9 @@
 #include <tambour/task/combinators.h>  // IWYU pragma: export
 #include <tambour/task/context.h>      // IWYU pragma: export
 #include <tambour/task/event.h>        // IWYU pragma: export
+#include <tambour/task/interval.h>     // IWYU pragma: export
 #include <tambour/task/mutex.h>        // IWYU pragma: export
 #include <tambour/task/scope.h>        // IWYU pragma: export
+#include <tambour/task/semaphore.h>    // IWYU pragma: export
 #include <tambour/task/sleep.h>        // IWYU pragma: export
 #include <tambour/task/task.h>         // IWYU pragma: export

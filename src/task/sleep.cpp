@@ -1,19 +1,19 @@
-// The stop requests of sleep_for() and of waits for readiness.
-#include <cerrno>
-
+// The stop requests of sleeps and of waits for readiness.
 #include <tambour/task/sleep.h>
+
+#include <cerrno>
 
 #include "base/failure.h"
 #include "loop/core.h"
 
 namespace tambour {
 
-void SleepFor::Stop::operator()() const noexcept {
+void detail::Sleep::cancel(const loop::Core& core) noexcept {
   // If the loop was destroyed, the task is never resumed.
   if (core.closed()) return;
   // Resume in a later iteration, not inside the call that requests the stop.
-  self.cancelled_ = true;
-  self.timer_->start(Duration::zero());
+  cancelled_ = true;
+  timer_->start(Duration::zero());
 }
 
 void ReadinessWait::Stop::operator()() const noexcept {

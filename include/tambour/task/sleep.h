@@ -2,6 +2,7 @@
 // moved until they are awaited.
 #pragma once
 
+#include <cerrno>
 #include <coroutine>
 #include <optional>
 #include <source_location>
@@ -16,56 +17,58 @@
 #include <tambour/loop/timer.h>
 #include <tambour/task/task.h>
 
+namespace tambour::detail::loop {
+class Core;
+}  // namespace tambour::detail::loop
+
 #pragma GCC visibility push(default)
 
 namespace tambour {
 
-/// Waits for `delay`; see Timer. Fails with ECANCELED if the task is asked to stop before the delay
-/// has passed, or was asked before the wait:
-///
-///   co_await sleep_for(1s);
-class SleepFor {
+namespace detail {
+
+/// A wait for the expiry of a timer. May be moved until it is awaited.
+class Sleep {
  public:
-  explicit SleepFor(Duration delay,
-                    std::source_location created_at = std::source_location::current()) noexcept
-      : delay_(delay), created_at_(created_at) {}
-  SleepFor(SleepFor&& other) noexcept : delay_(other.delay_), created_at_(other.created_at_) {
-    detail::check_not_awaited(other.awaiting_, "sleep_for()");
-  }
-  SleepFor& operator=(SleepFor&&) = delete;
-  ~SleepFor() = default;
+  Sleep& operator=(Sleep&&) = delete;
 
   [[nodiscard]] static bool await_ready() noexcept { return false; }
 
+ protected:
+  explicit Sleep(std::source_location created_at) noexcept : created_at_(created_at) {}
+  /// `function` returned the awaitable.
+  Sleep(Sleep&& other, const char* function) noexcept : created_at_(other.created_at_) {
+    check_not_awaited(other.awaiting_, function);
+  }
+  ~Sleep() = default;
+
+  /// `start` starts the timer.
   template <HasTaskContext Promise>
-  bool await_suspend(std::coroutine_handle<Promise> awaiting) {
+  void sleep(std::coroutine_handle<Promise> awaiting, auto start) {
     const TaskContext& context = awaiting.promise().context();
     awaiting_ = awaiting;
     auto expired = [this] {
       // This object lives until the end of the co_await expression. Stop requests after this point
       // must not reach it.
       stop_.reset();
-      detail::Resumption::run(awaiting_);
+      Resumption::run(awaiting_);
     };
     timer_.emplace(*context.loop, std::move(expired), created_at_);
-    timer_->start(delay_);
-    stop_.emplace(context.stop, Stop{*this, detail::loop::core_of(*context.loop)});
-    return true;
+    start(*timer_);
+    stop_.emplace(context.stop, Stop{*this, loop::core_of(*context.loop)});
   }
 
-  Result<> await_resume() const noexcept {
-    if (cancelled_) return std::unexpected(system_error(ECANCELED));
-    return {};
-  }
+  [[nodiscard]] bool is_cancelled() const noexcept { return cancelled_; }
+  /// The wait fails with ECANCELED in a later iteration. No effect after the loop was destroyed.
+  void cancel(const loop::Core& core) noexcept;
 
  private:
   struct Stop {
-    SleepFor& self;
-    detail::loop::Core& core;  ///< Kept alive by the timer; the loop may be destroyed.
-    void operator()() const noexcept;
+    Sleep& self;
+    loop::Core& core;  ///< Kept alive by the timer; the loop may be destroyed.
+    void operator()() const noexcept { self.cancel(core); }
   };
 
-  Duration delay_;
   std::source_location created_at_;
   bool cancelled_ = false;
   std::coroutine_handle<> awaiting_;
@@ -73,9 +76,79 @@ class SleepFor {
   std::optional<std::stop_callback<Stop>> stop_;
 };
 
+}  // namespace detail
+
+/// Waits for `delay`; see Timer. Fails with ECANCELED if the task is asked to stop before the delay
+/// has passed, or was asked before the wait:
+///
+///   co_await sleep_for(1s);
+class SleepFor final : private detail::Sleep {
+ public:
+  explicit SleepFor(Duration delay,
+                    std::source_location created_at = std::source_location::current()) noexcept
+      : Sleep(created_at), delay_(delay) {}
+  SleepFor(SleepFor&& other) noexcept
+      : Sleep(static_cast<Sleep&&>(other), "sleep_for()"), delay_(other.delay_) {}
+  SleepFor& operator=(SleepFor&&) = delete;
+  ~SleepFor() = default;
+
+  using Sleep::await_ready;
+
+  template <HasTaskContext Promise>
+  bool await_suspend(std::coroutine_handle<Promise> awaiting) {
+    sleep(awaiting, [this](Timer& timer) { timer.start(delay_); });
+    return true;
+  }
+
+  Result<> await_resume() const noexcept {
+    if (is_cancelled()) return std::unexpected(system_error(ECANCELED));
+    return {};
+  }
+
+ private:
+  Duration delay_;
+};
+
 [[nodiscard]] inline SleepFor sleep_for(
     Duration delay, std::source_location created_at = std::source_location::current()) noexcept {
   return SleepFor(delay, created_at);
+}
+
+/// Waits until `time` on the monotonic clock, or until the next iteration if `time` has passed; see
+/// Timer::start_at(). Fails with ECANCELED as sleep_for() does. `never` waits until the task is
+/// asked to stop. The time includes no time during which the system is suspended; to wait for a
+/// time of the wall clock, use sleep_until(WallTime) of <tambour/events/wall_sleep.h>.
+///
+///   co_await sleep_until(Clock::now() + 1s);
+class SleepUntil final : private detail::Sleep {
+ public:
+  explicit SleepUntil(TimePoint time,
+                      std::source_location created_at = std::source_location::current()) noexcept
+      : Sleep(created_at), time_(time) {}
+  SleepUntil(SleepUntil&& other) noexcept
+      : Sleep(static_cast<Sleep&&>(other), "sleep_until()"), time_(other.time_) {}
+  SleepUntil& operator=(SleepUntil&&) = delete;
+  ~SleepUntil() = default;
+
+  using Sleep::await_ready;
+
+  template <HasTaskContext Promise>
+  void await_suspend(std::coroutine_handle<Promise> awaiting) {
+    sleep(awaiting, [this](Timer& timer) { timer.start_at(time_); });
+  }
+
+  Result<> await_resume() const noexcept {
+    if (is_cancelled()) return std::unexpected(system_error(ECANCELED));
+    return {};
+  }
+
+ private:
+  TimePoint time_;
+};
+
+[[nodiscard]] inline SleepUntil sleep_until(
+    TimePoint time, std::source_location created_at = std::source_location::current()) noexcept {
+  return SleepUntil(time, created_at);
 }
 
 /// Waits until a file descriptor is ready for any of `interest`, and returns the events; see
