@@ -1,4 +1,5 @@
 // TaskSemaphore: limits, order, cancellation, closing and destruction, also against a model.
+#include <algorithm>
 #include <chrono>
 #include <deque>
 #include <functional>
@@ -93,7 +94,6 @@ TEST_P(Semaphores, tasks_behind_a_stopped_one_get_the_permits) {
   TaskSemaphore semaphore(loop(), 1);
   TaskEvent release(loop());
   TaskScope large(loop());
-  TaskScope destroyed_later(loop());
   TaskScope small(loop());
   large.spawn(hold(semaphore, 2, 1, release));
   small.spawn(hold(semaphore, 1, 2, release));
@@ -102,7 +102,7 @@ TEST_P(Semaphores, tasks_behind_a_stopped_one_get_the_permits) {
   large.request_stop();
   run_iterations();
   EXPECT_EQ(order, std::vector<int>{2});
-  EXPECT_EQ(ends, (std::vector<Error>{cancelled, Error()}));
+  EXPECT_EQ(std::ranges::count(ends, cancelled), 1);
   // A task that is destroyed.
   auto other = std::make_unique<TaskScope>(loop());
   other->spawn(hold(semaphore, 2, 3, release));
@@ -206,9 +206,9 @@ TEST_P(Semaphores, a_time_limit_ends_a_wait) {
 TEST_P(Semaphores, destroying_it_while_a_permit_exists_aborts) {
   testing::GTEST_FLAG(death_test_style) = "threadsafe";
   const auto misuse = [&] {
-    auto semaphore = std::make_unique<TaskSemaphore>(loop(), 1);
-    const auto permit = semaphore->try_acquire();
-    semaphore.reset();
+    std::optional<TaskSemaphore::Permit> permit;
+    TaskSemaphore semaphore(loop(), 1);
+    permit = semaphore.try_acquire();
   };
   EXPECT_DEATH(misuse(), "TaskSemaphore created in .*semaphore_test.cpp:.* while a Permit");
 }
@@ -282,7 +282,6 @@ TEST_P(Semaphores, behave_like_a_queue_of_requests) {
     run_iterations(4 + int(model.holders.size()));
     ASSERT_EQ(semaphore.available(), model.available) << "in step " << step;
   }
-  std::vector<int> holding;
   for (Requester& requester : all) requester.scope.reset();
   EXPECT_EQ(semaphore.available(), 4U);
 }
