@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -45,6 +46,7 @@ struct Shared {
   Launch* launch;
   std::uint64_t ignored;  ///< The signals that stay ignored; bit 0 is signal 1.
   int error;              ///< An errno value, set by the child.
+  pid_t parent;
 };
 constexpr std::size_t mapping_size = std::size_t{64} * 1024;
 
@@ -159,6 +161,28 @@ int take_credentials(const Launch::Credentials* credentials) noexcept {
   return child_call(SYS_setresuid, user, user, user);
 }
 
+int enter_cgroup(int procs) noexcept {
+  // "0" is the writing process. The kernel checks the permissions of the process that has opened
+  // the file.
+  return procs < 0 ? 0 : child_call(SYS_write, procs, "0", 1);
+}
+
+int set_attributes(const Launch& launch) noexcept {
+  if (launch.has_umask) ::syscall(SYS_umask, launch.umask);
+  if (launch.has_nice) {
+    if (const int error = child_call(SYS_setpriority, PRIO_PROCESS, 0, launch.nice)) return error;
+  }
+  return launch.is_subreaper ? child_call(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) : 0;
+}
+
+/// The kernel clears the signal when the credentials change.
+int set_death_signal(int number, pid_t parent) noexcept {
+  if (number == 0) return 0;
+  if (const int error = child_call(SYS_prctl, PR_SET_PDEATHSIG, number, 0, 0, 0)) return error;
+  // If the parent has ended already, the signal is never sent.
+  return ::syscall(SYS_getppid) == parent ? 0 : ESRCH;
+}
+
 void write_process_id(char* to) noexcept {
   if (to == nullptr) return;
   std::array<char, 20> digits;
@@ -193,9 +217,12 @@ int become(Shared& shared) noexcept {
   Launch& launch = *shared.launch;
   reset_signal_handlers(shared.ignored);
   if (const int error = enter_group(launch.group)) return error;
+  if (const int error = enter_cgroup(launch.cgroup_procs)) return error;
   if (const int error = pass_descriptors(launch)) return error;
   if (const int error = set_limits(launch.limits)) return error;
+  if (const int error = set_attributes(launch)) return error;
   if (const int error = take_credentials(launch.credentials)) return error;
+  if (const int error = set_death_signal(launch.death_signal, shared.parent)) return error;
   if (launch.working_directory != nullptr) {
     if (const int error = child_call(SYS_chdir, launch.working_directory)) return error;
   }
@@ -264,7 +291,8 @@ bool reap(pid_t pid, int flags) noexcept {
 Result<Launched> launch(Launch& subject) noexcept {
   const Mapping mapping;
   if (!mapping.is_open()) return failure(errno);
-  auto* const shared = new (mapping.start()) Shared{.launch = &subject, .ignored = 0, .error = 0};
+  auto* const shared = new (mapping.start())
+      Shared{.launch = &subject, .ignored = 0, .error = 0, .parent = ::getpid()};
   if (subject.keeps_ignored_signals) shared->ignored = ignored_signals();
   // No exit signal: execve(2) sets it to SIGCHLD. A child that fails before execve(2) is reaped
   // only with __WALL, so the program does not see it.

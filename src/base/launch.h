@@ -44,6 +44,13 @@ struct Launch {
   std::vector<Limit> limits;
   const Credentials* credentials = nullptr;
   Group group = Group::inherited;
+  int cgroup_procs = -1;  ///< A file cgroup.procs, open for writing: cgroups(7).
+  int death_signal = 0;   ///< PR_SET_PDEATHSIG; 0: not set.
+  bool is_subreaper = false;
+  bool has_umask = false;
+  bool has_nice = false;
+  mode_t umask = 0;
+  int nice = 0;
   bool keeps_ignored_signals = false;
 };
 

@@ -2,6 +2,9 @@
 // and children.cpp.
 #include <tambour/events/child.h>
 
+#include <csignal>
+#include <cstring>
+#include <string>
 #include <utility>
 
 #include <tambour/loop/event_loop.h>
@@ -13,6 +16,34 @@
 #include "loop/loop_callback.h"
 
 namespace tambour {
+namespace {
+
+std::string name_of_signal(int number) {
+  if (const char* const name = ::sigabbrev_np(number)) return std::string("SIG") + name;
+  if (number >= SIGRTMIN && number <= SIGRTMAX) {
+    const int offset = number - SIGRTMIN;
+    return offset == 0 ? "SIGRTMIN" : "SIGRTMIN+" + std::to_string(offset);
+  }
+  return "signal " + std::to_string(number);
+}
+
+}  // namespace
+
+std::string ChildStatus::to_string() const {
+  switch (event) {
+    case Event::exited:
+      return "exited with status " + std::to_string(code);
+    case Event::signaled:
+      return "killed by " + name_of_signal(code) + (dumped_core ? " (core dumped)" : "");
+    case Event::stopped:
+      return "stopped by " + name_of_signal(code);
+    case Event::continued:
+      return "continued";
+    case Event::lost:
+      break;
+  }
+  return "status lost: " + system_error(code).message();
+}
 
 Child::Child(EventLoop& loop, pid_t pid, Function function, ChildChanges changes,
              std::source_location created_at) noexcept

@@ -1,12 +1,15 @@
 // Process: the public handle, which shares its ProcessState with the loop.
 #include <tambour/process/process.h>
 
+#include <sys/prctl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <source_location>
 #include <utility>
 
 #include "base/check.h"
+#include "base/failure.h"
 #include "process/process_state.h"
 
 namespace tambour {
@@ -42,6 +45,12 @@ std::vector<std::string> current_environment() {
   for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable)
     variables.emplace_back(*variable);
   return variables;
+}
+
+Result<> set_child_subreaper(bool enabled) noexcept {
+  if (::prctl(PR_SET_CHILD_SUBREAPER, enabled ? 1L : 0L, 0L, 0L, 0L) != 0)
+    return detail::base::failure(errno);
+  return {};
 }
 
 Result<Process> Process::spawn(EventLoop& loop, const ProcessOptions& options,

@@ -85,6 +85,12 @@ struct ProcessState::Preparation {
     if (options.group == ProcessGroup::new_group) launch.group = base::Launch::Group::new_group;
     if (options.group == ProcessGroup::session) launch.group = base::Launch::Group::new_session;
     launch.keeps_ignored_signals = options.keep_ignored_signals;
+    launch.death_signal = options.parent_death_signal;
+    launch.is_subreaper = options.subreaper;
+    launch.has_umask = options.umask.has_value();
+    launch.umask = options.umask.value_or(0);
+    launch.has_nice = options.nice.has_value();
+    launch.nice = options.nice.value_or(0);
   }
 };
 
@@ -120,7 +126,8 @@ ProcessState::~ProcessState() {
 
 Result<> ProcessState::check(const ProcessOptions& options) noexcept {
   bool is_good = !options.arguments.empty() && !holds_zero(options.program) &&
-                 !holds_zero(options.working_directory) && !holds_zero(options.pid_variable);
+                 !holds_zero(options.working_directory) && !holds_zero(options.pid_variable) &&
+                 !holds_zero(options.cgroup) && options.umask.value_or(0) <= 0777;
   for (const std::string& argument : options.arguments) is_good = is_good && !holds_zero(argument);
   if (options.environment) {
     for (const std::string& variable : *options.environment)
@@ -177,6 +184,18 @@ Result<> ProcessState::open_stream(EventLoop& loop, Stdio stdio, int as, PipeStr
   return {};
 }
 
+Result<> ProcessState::open_cgroup(const ProcessOptions& options, Preparation& preparation) {
+  if (options.cgroup.empty()) return {};
+  const std::string path = options.cgroup + "/cgroup.procs";
+  const mode_t unused = 0;
+  UniqueFd opened(base::uninterrupted(base::Call::file_open, ::open, path.c_str(),
+                                      O_WRONLY | O_CLOEXEC, unused));
+  if (!opened.is_open()) return base::failure(errno);
+  preparation.launch.cgroup_procs = opened.get();
+  preparation.opened.push_back(std::move(opened));
+  return {};
+}
+
 Result<> ProcessState::open_streams(EventLoop& loop, const ProcessOptions& options,
                                     Preparation& preparation) {
   auto opened = open_stream(loop, options.input, STDIN_FILENO, input, preparation);
@@ -188,6 +207,7 @@ Result<> ProcessState::open_streams(EventLoop& loop, const ProcessOptions& optio
 
 Result<> ProcessState::launch(EventLoop& loop, const ProcessOptions& options) {
   Preparation preparation(options);
+  if (auto opened = open_cgroup(options, preparation); !opened) return opened;
   if (auto opened = open_streams(loop, options, preparation); !opened) return opened;
   const events::ChildTable::Launching launching;
   auto launched = base::launch(preparation.launch);

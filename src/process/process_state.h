@@ -68,6 +68,7 @@ class ProcessState final : public detail::LoopOwned {
   ProcessState(EventLoop& loop, const ProcessOptions& options, std::source_location created_at);
   Result<> launch(EventLoop& loop, const ProcessOptions& options);
   static Result<> check(const ProcessOptions& options) noexcept;
+  static Result<> open_cgroup(const ProcessOptions& options, Preparation& preparation);
   Result<> open_streams(EventLoop& loop, const ProcessOptions& options, Preparation& preparation);
   Result<> open_stream(EventLoop& loop, Stdio stdio, int as, PipeStream& stream,
                        Preparation& preparation);

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <source_location>
+#include <string>
 
 #include <tambour/base/callback.h>
 #include <tambour/base/result.h>
@@ -44,6 +45,10 @@ struct ChildStatus {
 
   /// True if it exited with status 0.
   [[nodiscard]] bool succeeded() const noexcept { return event == Event::exited && code == 0; }
+
+  /// For messages: "exited with status 3", "killed by SIGSEGV (core dumped)", "stopped by SIGTSTP",
+  /// "continued", or "status lost: No child processes". Throws std::bad_alloc.
+  [[nodiscard]] std::string to_string() const;
 
   /// True if the process no longer exists and no further status follows.
   [[nodiscard]] bool has_ended() const noexcept {

@@ -111,6 +111,24 @@ struct ProcessOptions {
   bool kill_group_at_exit = false;
   std::vector<ResourceLimit> limits{};
   std::optional<ProcessCredentials> credentials{};
+  /// The directory of a control group, for example "/sys/fs/cgroup/jobs", that the child joins
+  /// before it executes the program: cgroups(7). spawn() fails with ENOENT if there is none, and
+  /// with EACCES or EBUSY if the parent may not place processes there. The group must exist already
+  /// and is not removed.
+  std::string cgroup{};
+  /// The file mode creation mask, 0 to 0777: umask(2). Not set: the parent's.
+  std::optional<mode_t> umask{};
+  /// The nice value, -20 to 19: setpriority(2). Not set: the parent's. Lowering it needs a
+  /// privilege (EACCES).
+  std::optional<int> nice{};
+  /// The signal that the child gets when the thread that calls spawn() ends: PR_SET_PDEATHSIG. 0:
+  /// none. Note that it is the thread, not the process: spawn the child on a thread that lives as
+  /// long as the program, such as the main thread. A program with the set-user-ID bit is not
+  /// signalled. Processes that the child starts do not inherit the setting.
+  int parent_death_signal = 0;
+  /// Descendants of the child whose parent has ended become children of the child, as those of
+  /// init(1) do: PR_SET_CHILD_SUBREAPER. For this process itself, see set_child_subreaper().
+  bool subreaper = false;
   /// By default, the child blocks no signal and all dispositions are the default. If set, signals
   /// that the parent ignores (SIGHUP under nohup(1)) stay ignored, as with execve(2).
   bool keep_ignored_signals = false;
@@ -123,6 +141,12 @@ struct ProcessOptions {
 /// Returns a copy of this process's environment, to be modified and passed in ProcessOptions. Must
 /// not run while another thread modifies the environment (setenv(3)).
 std::vector<std::string> current_environment();
+
+/// If enabled, descendants of this process whose parent has ended become children of this process
+/// instead of init(1): PR_SET_CHILD_SUBREAPER. Start a Child with `any_child`, which reaps them;
+/// otherwise they stay zombies. Applies to the process, not to the thread. Not inherited by
+/// children. Fails with EINVAL before Linux 3.4.
+[[nodiscard]] Result<> set_child_subreaper(bool enabled) noexcept;
 
 /// A child process.
 ///
@@ -152,8 +176,9 @@ class Process final {
   /// failure no child is left, and the error is the errno value of the step that failed, in the
   /// parent or in the child: EINVAL if there are no arguments, a string contains a zero byte, or a
   /// file descriptor number is invalid; ENOENT, EACCES, ENOEXEC and others of execve(2); ENOENT for
-  /// the working directory; EPERM for credentials or limits; EBADF; EMFILE; EAGAIN; ENOMEM; ENOTSUP
-  /// in a simulation. Throws std::bad_alloc.
+  /// the working directory; EPERM for credentials or limits; EACCES for the nice value; ESRCH if
+  /// the parent has ended before `parent_death_signal` was set; EBADF; EMFILE; EAGAIN; ENOMEM;
+  /// ENOTSUP in a simulation. Throws std::bad_alloc.
   [[nodiscard]] static Result<Process> spawn(
       EventLoop& loop, const ProcessOptions& options,
       std::source_location created_at = std::source_location::current());
