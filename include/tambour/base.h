@@ -8,4 +8,5 @@
 #include <tambour/base/priority.h>   // IWYU pragma: export
 #include <tambour/base/result.h>     // IWYU pragma: export
 #include <tambour/base/unique_fd.h>  // IWYU pragma: export
+#include <tambour/base/uuid.h>       // IWYU pragma: export
 #include <tambour/base/version.h>    // IWYU pragma: export

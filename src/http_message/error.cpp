@@ -89,6 +89,7 @@ constexpr detail::base::ErrorText<ErrorCode> texts[] = {
      "The request does not ask for the protocol in the field Upgrade of the response"},
     {ErrorCode::interim_status,
      "A status below 200 cannot be sent as the response; for 101, call upgrade()"},
+    {ErrorCode::bad_parameter, "A parameter of the request is missing, or not of its type"},
     {ErrorCode::offered_http_2,
      "The TLS context of the server offers \"h2\" (HTTP/2) with ALPN, which is not supported; name "
      "only \"http/1.1\" in tls::Options::alpn"},

@@ -94,6 +94,7 @@ enum class ErrorCode : int {
   response_too_short,    ///< Fewer bytes than its length.
   not_an_upgrade,        ///< The request does not ask for the protocol of the response.
   interim_status,        ///< A status below 200, which a response of a handler must not have.
+  bad_parameter,         ///< A parameter of a route or query, see Request::parameter_as().
 
   // The TLS context of a server: see http/server.h.
   offered_http_2 = 230,    ///< Its ALPN names "h2", which the server does not speak.

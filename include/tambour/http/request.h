@@ -1,6 +1,9 @@
 // Requests that a server has received: the head, and the body as a stream.
 #pragma once
 
+#include <concepts>
+#include <cstdint>
+#include <limits>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -10,10 +13,12 @@
 
 #include <tambour/base/clock.h>
 #include <tambour/base/result.h>
+#include <tambour/base/uuid.h>
 #include <tambour/detail/namespaces.h>
 #include <tambour/http/body.h>  // IWYU pragma: export
 #include <tambour/http/message.h>
 #include <tambour/net/endpoint.h>
+#include <tambour/net/ip_address.h>
 #include <tambour/net/proxy_header.h>
 #include <tambour/task/task.h>
 
@@ -60,6 +65,12 @@ class RequestConnection {
   const SocketStream* stream_;
 };
 
+/// What Request::parameter_as() returns: integers, texts that are not empty, and UUIDs.
+template <class T>
+concept ParameterType =
+    (std::integral<T> && !std::same_as<T, bool> && !std::same_as<T, char> && sizeof(T) <= 8) ||
+    std::same_as<T, std::string> || std::same_as<T, Uuid>;
+
 /// A request. Exists until its handler has ended and its response has been completed.
 ///
 /// Ownership: owned by the connection. A use after the handler has ended aborts, if the connection
@@ -84,15 +95,66 @@ class Request {
 
   [[nodiscard]] IncomingBody& body() noexcept { return body_; }
 
+  /// The pattern of the route that the router has chosen, with the prefixes of Router::mount():
+  /// "/users/{id}". For metrics and logs, whose number of names must not depend on clients. Empty
+  /// if there is none: the router has answered 404, or there is no router. Valid as long as the
+  /// handler of the server.
+  [[nodiscard]] std::string_view route() const noexcept { return route_; }
+  /// For programs with a router of their own. `pattern` is not copied.
+  void set_route(std::string_view pattern) noexcept { route_ = pattern; }
+
   /// A parameter of the route, percent-decoded: see Router. Empty if there is none with this name.
   [[nodiscard]] std::string_view parameter(std::string_view name) const noexcept;
+  /// A parameter of the route as a number, UUID or text:
+  ///
+  ///   const auto id = request.parameter_as<std::uint32_t>("id");
+  ///   if (!id) return;  // The server answers: 400 with the name of the parameter.
+  ///
+  /// Numbers are decimal, without spaces and "+". Fails with http::ErrorCode::bad_parameter if
+  /// there is no such parameter, or if its value is not of the type; see reject(). Throws
+  /// std::bad_alloc.
+  template <ParameterType T>
+  [[nodiscard]] Result<T> parameter_as(std::string_view name) {
+    return convert<T>({"parameter", name, parameter(name)});
+  }
   /// Adds a parameter, or replaces the one with the same name: a middleware may pass values to the
   /// handler, for example the name of the user.
   void set_parameter(std::string_view name, std::string value);
   void clear_parameters() noexcept { parameters_.clear(); }
 
+  /// The first parameter of the query with this name, decoded as in forms: http::parse_query(). No
+  /// value if there is none; an empty text for "?x=" and "?x". Throws std::bad_alloc.
+  [[nodiscard]] std::optional<std::string> query_parameter(std::string_view name) const;
+  /// All of them, in their order: "?tag=a&tag=b".
+  [[nodiscard]] std::vector<std::string> query_parameters(std::string_view name) const;
+  /// Like parameter_as(), but no value if there is none with this name.
+  template <ParameterType T>
+  [[nodiscard]] Result<std::optional<T>> query_parameter_as(std::string_view name) {
+    const std::optional<std::string> text = query_parameter(name);
+    if (!text) return std::optional<T>();
+    Result<T> value = convert<T>({"query parameter", name, *text});
+    if (!value) return std::unexpected(value.error());
+    return std::optional<T>(std::move(*value));
+  }
+
+  /// Records that the request is not what the program expects: unless the handler sends a response,
+  /// the server answers with status_for(error), and shows the client `detail`. The first call
+  /// counts. Returns `error`, for functions that read parameters or bodies:
+  ///
+  ///   co_return request.reject(http::ErrorCode::bad_parameter, "\"since\" is after \"until\"");
+  ///
+  /// Throws std::bad_alloc.
+  std::unexpected<Error> reject(const Error& error, std::string detail);
+
   /// The connection: its endpoints, its PROXY header and its TLS session.
   [[nodiscard]] RequestConnection connection() const noexcept;
+  /// The address of the client, for logs, limits and permissions: what the middleware
+  /// client_address() has found behind trusted proxies, or else the address of the peer, of which
+  /// the PROXY protocol has told. Never what a client claims. Fails with EAFNOSUPPORT if the peer
+  /// has no IP address, for example on a Unix socket, and like RequestConnection::peer_endpoint().
+  [[nodiscard]] Result<IpAddress> client_address() const noexcept;
+  /// For programs that find the address in another way.
+  void set_client_address(const IpAddress& address) noexcept { client_address_ = address; }
   /// EventLoop::now() when the head was complete. With ServerOptions::on_response, the server calls
   /// EventLoop::update_now() before.
   [[nodiscard]] TimePoint received_at() const noexcept;
@@ -118,8 +180,38 @@ class Request {
  private:
   friend class detail::Exchange;
 
+  /// A text of the client that is to be converted.
+  struct Sent {
+    std::string_view kind;
+    std::string_view name;
+    std::string_view text;
+  };
+  template <ParameterType T>
+  [[nodiscard]] Result<T> convert(const Sent& sent) {
+    if constexpr (std::same_as<T, std::string>) {
+      if (sent.text.empty()) return reject_parameter(sent, "must not be empty");
+      return std::string(sent.text);
+    } else if constexpr (std::same_as<T, Uuid>) {
+      const auto uuid = Uuid::parse(sent.text);
+      return uuid ? Result<T>(*uuid) : reject_parameter(sent, "must be a UUID");
+    } else if constexpr (std::signed_integral<T>) {
+      const auto number =
+          convert_signed(sent, std::numeric_limits<T>::min(), std::numeric_limits<T>::max());
+      return number ? Result<T>(static_cast<T>(*number)) : std::unexpected(number.error());
+    } else {
+      const auto number = convert_unsigned(sent, std::numeric_limits<T>::max());
+      return number ? Result<T>(static_cast<T>(*number)) : std::unexpected(number.error());
+    }
+  }
+  [[nodiscard]] Result<std::int64_t> convert_signed(const Sent& sent, std::int64_t min,
+                                                    std::int64_t max);
+  [[nodiscard]] Result<std::uint64_t> convert_unsigned(const Sent& sent, std::uint64_t max);
+  [[nodiscard]] std::unexpected<Error> reject_parameter(const Sent& sent, std::string_view rule);
+
   detail::Exchange* exchange_;  ///< Null after the end of the handler.
   IncomingBody body_;
+  std::string_view route_;
+  std::optional<IpAddress> client_address_;
   std::vector<std::pair<std::string, std::string>> parameters_;
 };
 

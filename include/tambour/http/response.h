@@ -89,6 +89,30 @@ class Response {
     return send(body);
   }
 
+  /// Sends the response to an error, which ServerOptions::error_renderer makes. Fields that are set
+  /// already are kept, as those of CORS, except those that describe another body: Content-Type,
+  /// Content-Encoding, Content-Language, Content-Disposition, ETag and Last-Modified. `detail` says
+  /// what is wrong, and may be text of the client. Fails with http::ErrorCode::response_begun, and
+  /// with bad_status unless the status is between 400 and 999. Throws std::bad_alloc.
+  Result<> send_error(Status status, std::string_view detail = {});
+
+  /// Sends an interim response (RFC 9110, section 15.2) before this one, for example the links that
+  /// the client may load already:
+  ///
+  ///   http::Fields links;
+  ///   links.add("Link", "</style.css>; rel=preload; as=style");
+  ///   co_await response.send_interim(http::Status::early_hints, links);
+  ///
+  /// Waits until the kernel has accepted it. A client of HTTP/1.0 gets none. Fails with
+  /// http::ErrorCode::bad_status unless the status is between 102 and 199 ("100 Continue" is sent
+  /// by IncomingBody::read(), 101 by upgrade()), response_begun, and like write(). Fields that
+  /// frame a message are ignored.
+  [[nodiscard]] Task<Result<>> send_interim(Status status, Fields fields = {});
+
+  /// Gives the response up: the connection is reset when the handler has ended, so that the client
+  /// does not take a part for the whole. For a source that fails in the middle of the body.
+  void abandon() noexcept;
+
   /// Sends a part of the body, and the head before the first one. Waits until the kernel has
   /// accepted it. Only one task may write at a time. A write that is cancelled ends the connection,
   /// because a part of it may have been sent. Fails with EPIPE, ECONNRESET, ETIMEDOUT

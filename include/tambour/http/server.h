@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <utility>
 #include <vector>
@@ -16,7 +17,8 @@
 #include <tambour/base/result.h>
 #include <tambour/base/unique_fd.h>
 #include <tambour/detail/namespaces.h>
-#include <tambour/http/handler.h>  // IWYU pragma: export
+#include <tambour/http/error_renderer.h>  // IWYU pragma: export
+#include <tambour/http/handler.h>         // IWYU pragma: export
 #include <tambour/http/message.h>
 #include <tambour/net/endpoint.h>
 #include <tambour/net/listen_options.h>
@@ -68,6 +70,18 @@ struct ServerOptions {
   /// connections: for access logs. The response may not have been sent yet. An exception is treated
   /// like one of the handler. A group of loops invokes it on several threads.
   std::function<void(const Request&, const Response&)> on_response{};
+
+  /// Makes the responses to errors: of the parser and the router, after exceptions, of middleware,
+  /// and of Response::send_error(). Empty: render_plain(). After an exception, the response has the
+  /// fields that middleware and the handler have set, for example those of CORS, without which a
+  /// page could not read the status; except Set-Cookie, Cache-Control, Expires, Location,
+  /// Accept-Ranges, Content-Location, Content-Range and those that Response::send_error() removes.
+  ErrorRenderer error_renderer{};
+  /// Set: invoked with the exceptions of handlers, in place of ListenOptions::on_error, with the
+  /// request that has failed. Before that, the response was made, and on_response was invoked. Must
+  /// not destroy the server. An exception that it throws is passed to ListenOptions::on_error. A
+  /// group of loops invokes it on several threads.
+  std::function<void(const Request&, const std::exception_ptr&)> on_exception{};
 };
 
 /// A server on one loop.

@@ -1,6 +1,7 @@
 // Exchange: the handler of a request, the errors that a server answers, and the end of a response.
 #include "http/exchange/exchange.h"
 
+#include <cstddef>
 #include <new>
 #include <string>
 #include <utility>
@@ -15,6 +16,15 @@ namespace {
 
 /// The number of Handled that an exchange sets aside.
 constexpr std::size_t left_max = 16;
+
+/// Fields that describe another body than that of an error.
+constexpr const char* fields_of_bodies[] = {
+    "Content-Type", "Content-Encoding", "Content-Language", "Content-Disposition",
+    "ETag",         "Last-Modified"};
+/// What a handler that has failed has meant for its own response.
+constexpr const char* fields_of_success[] = {"Set-Cookie",    "Cache-Control",    "Expires",
+                                             "Content-Range", "Content-Location", "Location",
+                                             "Accept-Ranges"};
 
 /// The size of a read of a body that is discarded.
 constexpr std::size_t discarded_piece_bytes = std::size_t{64} * 1024;
@@ -49,8 +59,11 @@ void detail::Exchange::start(RequestHead& head) noexcept {
   next.exchange_ = this;
   BodyAccess::attach(next.body_, *this);
   next.parameters_.clear();
+  next.route_ = {};
+  next.client_address_.reset();
   is_cut_ = false;
   body_error_ = {};
+  rejection_.reset();
   body_budget_.reset();
   expects_continue_ = false;
 }
@@ -90,7 +103,7 @@ void detail::Exchange::start_handler() {
     if (const auto expect = head.fields.get("Expect")) {
       if (!equal_ignoring_case(*expect, "100-continue")) {
         is_last_ = true;
-        return send_status(Status::expectation_failed, "only 100-continue is supported");
+        return answer_error(Status::expectation_failed, "only 100-continue is supported");
       }
       expects_continue_ = !wire_.is_body_complete();
     }
@@ -119,12 +132,13 @@ void detail::Exchange::complete_response(bool has_failed) {
   } else if (thrown_ != nullptr) {
     is_last_ = true;
     lingers_ = true;
-    if (!response().has_begun()) return send_status(Status::internal_server_error, {});
+    if (!response().has_begun()) return answer_error(Status::internal_server_error, {});
   } else if (!response().has_begun()) {
-    if (body_error_) return send_status(status_for(body_error_), body_error_.message());
-    if (is_cut_) return send_status(Status::bad_gateway, {});
+    if (body_error_) return answer_error(status_for(body_error_), body_error_.message());
+    if (rejection_ != nullptr) return answer_error(rejection_->status, rejection_->detail);
+    if (is_cut_) return answer_error(Status::bad_gateway, {});
     if (!response().send(Buffer()))
-      return send_status(Status::internal_server_error, "invalid response");
+      return answer_error(Status::internal_server_error, "invalid response");
   } else if (!response().has_ended()) {
     static_cast<void>(response().end());
   }
@@ -154,21 +168,57 @@ void detail::Exchange::reject(RequestHead& head, const Error& error) {
   method_ = Method::get;
   is_last_ = true;
   lingers_ = true;
-  send_status(status_for(error), error.message());
+  answer_error(status_for(error), error.message());
   report_response();
   report_exception();
 }
 
-/// Sends a response without the handler, with a short text as its body.
-void detail::Exchange::send_status(Status status, std::string_view reason) {
-  restart_response();
+/// Sends the response to an error that the handler has not answered.
+void detail::Exchange::answer_error(Status status, std::string_view detail) {
   is_last_ = is_last_ || body_error_;
+  response().sink_ = this;
+  Fields& fields = response().headers();
+  for (const char* const name : fields_of_success) fields.remove(name);
+  try {
+    if (send_error(status, detail)) return;
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): see below.
+  }
+  // A renderer has thrown, or a field of the program is invalid.
+  if (!response().has_begun()) {
+    restart_response();
+    response().set_status(status);
+    render_plain(request(), response(), {.status = status});
+  }
+  is_broken_ = is_broken_ || !response().has_ended();
+}
+
+Result<> detail::Exchange::send_error(Status status, std::string_view detail) {
+  if (response().has_begun()) return failure(ErrorCode::response_begun);
+  if (class_of(status) < 4 || code_of(status) > 999) return failure(ErrorCode::bad_status);
+  const std::string text(detail);  // It may be a view into a field that is removed.
+  for (const char* const name : fields_of_bodies) response().headers().remove(name);
+  response().head().reason.clear();
+  response().length_.reset();
   response().set_status(status);
-  std::string text = std::to_string(code_of(status));
-  text.append(" ").append(reason_phrase(status));
-  if (!reason.empty()) text.append(": ").append(reason);
-  static_cast<void>(response().headers().add("Content-Type", "text/plain"));
-  if (!response().send(Buffer(text.append("\n")))) is_broken_ = true;
+  const ErrorDescription error{.status = status, .detail = text};
+  if (options().error_renderer) options().error_renderer(request(), response(), error);
+  if (!response().has_begun()) render_plain(request(), response(), error);
+  return response().has_begun() ? Result<>() : failure(ErrorCode::bad_reason);
+}
+
+Task<Result<>> detail::Exchange::send_interim(Status status, Fields&& fields) {
+  const ResponseHead head{.status = status, .fields = std::move(fields)};
+  Appending appending(is_broken_);
+  const Result<> begun = wire_.begin_interim(head);
+  appending.complete();
+  if (!begun) co_return begun;
+  co_return co_await wire_.flush();
+}
+
+std::unexpected<Error> detail::Exchange::reject_request(const Error& error, std::string detail) {
+  if (rejection_ == nullptr)
+    rejection_ = std::make_unique<Rejection>(Rejection{status_for(error), std::move(detail)});
+  return std::unexpected(error);
 }
 
 void detail::Exchange::report_response() noexcept {
@@ -186,6 +236,16 @@ void detail::Exchange::report_response() noexcept {
 /// the connection ends first, its task throws the exception.
 void detail::Exchange::report_exception() noexcept {
   if (thrown_ == nullptr) return;
+  if (options().on_exception) {
+    try {
+      options().on_exception(request(), thrown_);
+      settings_->reporter->add_to_count();
+      thrown_ = nullptr;
+      return;
+    } catch (...) {
+      thrown_ = std::current_exception();
+    }
+  }
   try {
     self_ = std::make_shared<detail::Exchange*>(this);
     loop_.post([weak = std::weak_ptr<detail::Exchange*>(self_)] {

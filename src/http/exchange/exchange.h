@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <stop_token>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -132,6 +133,10 @@ class Exchange final : public ResponseSink, public BodyStream {
   [[nodiscard]] std::stop_token disconnect_token();
   [[nodiscard]] const std::stop_token& shutdown_token() const noexcept { return shutdown_; }
   [[nodiscard]] Task<Result<ByteStream>> upgrade();
+  [[nodiscard]] Result<> send_error(Status status, std::string_view detail);
+  [[nodiscard]] Task<Result<>> send_interim(Status status, Fields&& fields);
+  /// The response if the handler sends none.
+  std::unexpected<Error> reject_request(const Error& error, std::string detail);
 
   // BodyStream.
 
@@ -169,10 +174,17 @@ class Exchange final : public ResponseSink, public BodyStream {
   [[nodiscard]] Request& request() noexcept { return handled_->request; }
   [[nodiscard]] Response& response() noexcept { return handled_->response; }
   [[nodiscard]] const Response& response() const noexcept { return handled_->response; }
+  /// What Request::reject() has recorded.
+  struct Rejection {
+    Status status = Status::bad_request;
+    std::string detail;
+  };
+
   void restart_response() noexcept;
   [[nodiscard]] Result<> begin_head(const ResponseHead& head, BodyPlan& plan);
   void complete_response(bool has_failed);
-  void send_status(Status status, std::string_view reason);
+  void answer_error(Status status, std::string_view detail);
+  void render(Status status, std::string_view detail);
   [[nodiscard]] Result<> check_tunnel() const noexcept;
   void report_response() noexcept;
   void report_exception() noexcept;
@@ -192,6 +204,7 @@ class Exchange final : public ResponseSink, public BodyStream {
   TimePoint begun_at_{};
   net::RateBudget body_budget_;  ///< Suspended.
   Error body_error_{};
+  std::unique_ptr<Rejection> rejection_;
   std::exception_ptr thrown_;
   std::shared_ptr<Exchange*> self_;  ///< Expires with this exchange.
   std::stop_token shutdown_;

@@ -38,6 +38,20 @@ Result<> Response::send(Buffer body) {
   return sent;
 }
 
+Result<> Response::send_error(Status status, std::string_view detail) {
+  return checked(exchange_, "Response::send_error()").send_error(status, detail);
+}
+
+Task<Result<>> Response::send_interim(Status status, Fields fields) {
+  detail::Exchange& exchange = checked(exchange_, "Response::send_interim()");
+  if (state_ != State::none) co_return failure(ErrorCode::response_begun);
+  if (class_of(status) != 1 || code_of(status) < code_of(Status::processing))
+    co_return failure(ErrorCode::bad_status);
+  co_return co_await exchange.send_interim(status, std::move(fields));
+}
+
+void Response::abandon() noexcept { checked(exchange_, "Response::abandon()").abandon(); }
+
 /// The head of a response whose body follows in pieces.
 Result<> Response::begin() {
   if (class_of(head_.status) == 1) return failure(ErrorCode::interim_status);

@@ -44,12 +44,8 @@ constexpr std::array<CodedFile, 3> codings = {{{.name = "br", .suffix = ".br"},
 
 /// Replaces what the fields say about the file.
 void fail_with(Response& response, Status status) {
-  for (const char* name : {"Content-Encoding", "ETag", "Last-Modified", "Cache-Control"})
-    response.headers().remove(name);
-  std::string text = std::to_string(code_of(status));
-  text.append(" ").append(reason_phrase(status)).append("\n");
-  static_cast<void>(response.headers().set("Content-Type", "text/plain"));
-  static_cast<void>(response.send(status, text));
+  response.headers().remove("Cache-Control");
+  static_cast<void>(response.send_error(status));
 }
 
 Status status_of(const Error& error) noexcept {

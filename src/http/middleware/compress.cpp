@@ -245,7 +245,7 @@ Task<> run_decoded(DecodingLimits limits, Request& request, Response& response,
   if (request.body().decode(limits)) co_return co_await next.run(request, response);
   // RFC 9110, section 15.5.16.
   static_cast<void>(response.headers().set("Accept-Encoding", available_codings()));
-  static_cast<void>(response.send(Status::unsupported_media_type));
+  static_cast<void>(response.send_error(Status::unsupported_media_type));
 }
 
 Middleware middleware_of(CompressOptions options) {

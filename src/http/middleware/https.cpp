@@ -23,7 +23,7 @@ void redirect(const HttpsRedirectOptions& options, const Request& request, Respo
     location.append(is_ipv6 ? "[" : "").append(authority->host).append(is_ipv6 ? "]" : "");
   }
   if (location.ends_with("//") || head.method == Method::connect) {
-    static_cast<void>(response.send(Status::bad_request, "The request names no host.\n"));
+    static_cast<void>(response.send_error(Status::bad_request, "the request names no host"));
     return;
   }
   if (options.port != https_port) location.append(":").append(std::to_string(options.port));

@@ -100,7 +100,10 @@ RouteMatch RouteTree::match(std::string_view path) const {
   if (path.find('%') != std::string_view::npos && !percent_decode(path)) return {};
   RouteMatch found;
   const Node* const node = find(root_, path.substr(1), found.parameters);
-  if (node != nullptr) found.route = node->route.get();
+  if (node != nullptr) {
+    found.route = node->route.get();
+    found.pattern = node->pattern;
+  }
   return found;
 }
 

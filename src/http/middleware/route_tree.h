@@ -30,6 +30,7 @@ struct Route {
 /// Parameters are percent-decoded.
 struct RouteMatch {
   const Route* route = nullptr;
+  std::string_view pattern;
   std::vector<std::string> parameters;
 };
 

@@ -23,13 +23,6 @@ Handler surround(Handler inner, const std::vector<Middleware>& all) {
   return inner;
 }
 
-void answer_with(Response& response, Status status) {
-  static_cast<void>(response.headers().set("Content-Type", "text/plain"));
-  std::string text = std::to_string(code_of(status));
-  text.append(" ").append(reason_phrase(status)).append("\n");
-  static_cast<void>(response.send(status, text));
-}
-
 void check_free(bool is_free, std::string_view method, std::string_view pattern) {
   if (!is_free) [[unlikely]]
     detail::base::fail_check("http::Router: %s \"%s\" was added twice; a route has one handler",
@@ -92,7 +85,7 @@ Task<> Routes::start(Request& request, Response& response) const {
 Task<> Routes::start_route(Request& request, Response& response) const {
   const Method& method = request.method();
   if (method == Method::connect) {
-    answer_with(response, Status::not_implemented);
+    static_cast<void>(response.send_error(Status::not_implemented));
     return {};
   }
   if (request.head().target == "*") {  // OPTIONS for the server as a whole.
@@ -102,9 +95,10 @@ Task<> Routes::start_route(Request& request, Response& response) const {
   RouteMatch match = tree.match(request.path());
   if (match.route == nullptr) {
     if (not_found) return not_found.start(request, response);
-    answer_with(response, Status::not_found);
+    static_cast<void>(response.send_error(Status::not_found));
     return {};
   }
+  request.set_route(match.pattern);
   if (const Handler* const handler = match.route->find(method)) {
     for (std::size_t i = 0; i < match.parameters.size(); ++i)
       request.set_parameter(match.route->names[i], std::move(match.parameters[i]));
@@ -114,7 +108,7 @@ Task<> Routes::start_route(Request& request, Response& response) const {
   if (method == Method::options) {
     static_cast<void>(response.send(Status::no_content));
   } else {
-    answer_with(response, Status::method_not_allowed);
+    static_cast<void>(response.send_error(Status::method_not_allowed));
   }
   return {};
 }

@@ -124,6 +124,11 @@ Result<> H1Wire::begin(const ResponseHead& head, const BodyPlan& plan) {
   return {};
 }
 
+Result<> H1Wire::begin_interim(const ResponseHead& head) {
+  if (parser_.head().version == Version::http_1_0) return {};
+  return detail::h1::append_head(output_.queue(), head, {});
+}
+
 void H1Wire::write(Buffer&& piece) {
   if (piece.empty()) return;
   if (framing_.kind == detail::h1::BodyKind::chunked) {

@@ -59,6 +59,7 @@ class H1Wire final : public Wire {
   void stop_watching() noexcept override { watching_.reset(); }
 
   [[nodiscard]] Result<> begin(const ResponseHead& head, const BodyPlan& plan) override;
+  [[nodiscard]] Result<> begin_interim(const ResponseHead& head) override;
   void write(Buffer&& piece) override;
   [[nodiscard]] Task<Result<>> write_file(const File& file, std::uint64_t offset,
                                           std::uint64_t size) override;
