@@ -249,13 +249,19 @@ Result<ByteStream> Exchange::upgrade() {
   return stream;
 }
 
+void Exchange::abort(const Error& error) noexcept {
+  if (!lease_) return;
+  if (!send_error_) send_error_ = error;
+  lease_->stream.close();
+}
+
 void Exchange::complete() {
   if (is_tunnel()) return;
   h1::ResponseParser& parser = lease_->parser;
   trailers_ = parser.trailers();
   is_complete_ = true;
   // Bytes after the response belong to no request.
-  end(is_sent_ && parser.is_persistent() && lease_->input.empty());
+  end(is_sent_ && parser.is_persistent() && lease_->input.empty() && lease_->stream.is_open());
 }
 
 void Exchange::end(bool is_reusable) noexcept {

@@ -45,6 +45,13 @@ class Exchange final : public BodyStream {
   [[nodiscard]] bool is_complete() const noexcept {
     return is_complete_ && incoming_.is_complete();
   }
+  /// For a program that passes the response on: it may be moved from.
+  [[nodiscard]] ResponseHead& head() noexcept { return head_; }
+  /// Closes the connection: what waits for the response fails with `error`. No effect after its
+  /// end.
+  void abort(const Error& error) noexcept;
+  /// True if bytes after the head have arrived already.
+  [[nodiscard]] bool has_input() const noexcept { return lease_ && !lease_->input.empty(); }
   /// True if bytes of the response have arrived.
   [[nodiscard]] bool has_received() const noexcept { return has_received_; }
 

@@ -103,6 +103,14 @@ Task<Result<Lease>> Pool::acquire(std::shared_ptr<Pool> pool, Origin origin) {
   co_return std::move(waiting.waiter().lease);
 }
 
+Lease Pool::take_idle(const std::shared_ptr<Pool>& pool, const Origin& origin) noexcept {
+  const auto found = pool->origins_.find(origin);
+  if (found == pool->origins_.end()) return {};
+  auto connection = pool->take_idle(found->second);
+  if (connection == nullptr) return {};
+  return Lease(pool, found->second, std::move(connection));
+}
+
 OriginState& Pool::state_of(const Origin& origin) {
   const auto [position, is_new] = origins_.try_emplace(origin);
   if (is_new) position->second.position = position;

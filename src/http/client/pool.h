@@ -26,11 +26,13 @@
 namespace tambour::http::detail::client {
 
 struct Origin {
-  std::string host{};  ///< In lower case; an IPv6 address without brackets.
+  /// In lower case; an IPv6 address without brackets; or "unix:" and a path.
+  std::string host{};
   std::uint16_t port = 0;
   bool is_secure = false;
   std::string proxy{};  ///< The URL of the proxy to it; empty: none.
 
+  [[nodiscard]] bool is_unix() const noexcept { return host.starts_with("unix:"); }
   auto operator<=>(const Origin&) const = default;
 };
 
@@ -119,6 +121,10 @@ class Pool : public std::enable_shared_from_this<Pool> {
 
   /// Returns an idle connection, or the right to open one. Waits if the origin has too many.
   [[nodiscard]] static Task<Result<Lease>> acquire(std::shared_ptr<Pool> pool, Origin origin);
+
+  /// An idle connection, or an empty lease.
+  [[nodiscard]] static Lease take_idle(const std::shared_ptr<Pool>& pool,
+                                       const Origin& origin) noexcept;
 
   [[nodiscard]] std::size_t open() const noexcept { return open_; }
   [[nodiscard]] std::size_t idle() const noexcept { return idle_.size(); }

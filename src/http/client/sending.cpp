@@ -29,12 +29,6 @@ using tambour::detail::client::ProxyServer;
 /// How much of the body of a redirect is read so that its connection can be used again.
 constexpr std::size_t discarded_bytes_max = std::size_t{64} * 1024;
 
-/// Whether the server may have closed the connection before it saw the request.
-bool is_stale(const Error& error) noexcept {
-  return error == StreamError::eof || error == tls::ErrorCode::truncated ||
-         error == system_error(ECONNRESET) || error == system_error(EPIPE);
-}
-
 /// When the server wants to get the request again, if it has not executed it: RFC 9110, sections
 /// 10.2.3 and 15.6.4, and RFC 6585, section 4.
 std::optional<Duration> retry_after(const ClientResponse& response, CookieJar::Time now) {
@@ -62,6 +56,11 @@ CookieJar::Time wall_time(EventLoop& loop) noexcept {
 }
 
 }  // namespace
+
+bool is_stale(const Error& error) noexcept {
+  return error == StreamError::eof || error == tls::ErrorCode::truncated ||
+         error == system_error(ECONNRESET) || error == system_error(EPIPE);
+}
 
 Result<tls::ClientContext> Shared::tls_context() {
   tls::ClientContext& context = options.connect.tls;
@@ -97,9 +96,22 @@ Task<ConnectResult> Shared::open(Origin origin, const ProxyServer* proxy) {
     }
     proxy = nullptr;
   }
+  if (origin.is_unix()) {
+    const auto endpoint = Endpoint::parse(origin.host);
+    if (!endpoint) co_return std::unexpected<ConnectError>(endpoint.error());
+    auto connecting = tambour::connect(std::vector<Endpoint>{*endpoint}, std::move(mode));
+    co_return co_await std::move(connecting);
+  }
   if (proxy != nullptr) mode.proxy = ProxyChoice(origin.proxy);
   auto connecting = tambour::connect(std::move(origin.host), origin.port, std::move(mode));
   co_return co_await std::move(connecting);
+}
+
+Lease Shared::take_idle(const Origin& origin) noexcept {
+  for (;;) {
+    Lease lease = Pool::take_idle(pool, origin);
+    if (!lease || !has_spoken(*lease.operator->())) return lease;
+  }
 }
 
 Task<Result<Lease>> Shared::connect(Origin origin, const ProxyServer* proxy) {

@@ -27,6 +27,9 @@ struct Attempt {
   bool may_be_sent = false;  ///< False if certainly no byte was sent.
 };
 
+/// Whether the server may have closed the connection before it saw the request.
+[[nodiscard]] bool is_stale(const Error& error) noexcept;
+
 struct Shared : public std::enable_shared_from_this<Shared> {
   Shared(EventLoop& place, ClientOptions chosen)
       : loop(place), options(std::move(chosen)), pool(std::make_shared<Pool>(loop, options)) {}
@@ -35,15 +38,19 @@ struct Shared : public std::enable_shared_from_this<Shared> {
   [[nodiscard]] static Task<Result<ClientResponse>> send(std::shared_ptr<Shared> shared,
                                                          ClientRequest request, TimePoint deadline);
 
+  /// A connection of the pool, or a new one. `proxy` is null if there is none. It must exist until
+  /// the task has ended.
+  [[nodiscard]] Task<Result<Lease>> connect(Origin origin,
+                                            const tambour::detail::client::ProxyServer* proxy);
+  /// An unused connection of the pool, if there is one that still works.
+  [[nodiscard]] Lease take_idle(const Origin& origin) noexcept;
+
   EventLoop& loop;
   ClientOptions options;
   std::shared_ptr<Pool> pool;
 
  private:
   [[nodiscard]] Result<tls::ClientContext> tls_context();
-  /// `proxy` is null if there is none. It must exist until the task has ended.
-  [[nodiscard]] Task<Result<Lease>> connect(Origin origin,
-                                            const tambour::detail::client::ProxyServer* proxy);
   [[nodiscard]] Task<ConnectResult> open(Origin origin,
                                          const tambour::detail::client::ProxyServer* proxy);
   [[nodiscard]] Task<Attempt> exchange(Message& message, TimePoint deadline);

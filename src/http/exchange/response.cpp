@@ -19,6 +19,8 @@ bool Response::has_failed() const noexcept {
   return checked(exchange_, "Response::has_failed()").is_broken();
 }
 
+void Response::abort() noexcept { checked(exchange_, "Response::abort()").cut_response(); }
+
 Result<> Response::send(Buffer body) {
   const detail::Exchange& exchange = checked(exchange_, "Response::send()");
   if (state_ != State::none) return failure(ErrorCode::response_begun);

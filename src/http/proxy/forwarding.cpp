@@ -1,0 +1,259 @@
+// Forwarding: attempts, and the response.
+#include "http/proxy/forwarding.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <string>
+#include <utility>
+
+#include <tambour/task/combinators.h>
+
+#include "base/parse_number.h"
+#include "http/proxy/fields.h"
+#include "http/proxy/tunnel.h"
+#include "http_message/characters.h"
+#include "task/time_limit.h"
+
+namespace tambour::http::detail::proxy {
+namespace {
+
+/// The size of the pieces in which a body is passed on.
+constexpr std::size_t piece_bytes = std::size_t{64} * 1024;
+
+/// The status of nginx for clients that have gone. It is only in logs.
+constexpr Status client_closed_request{499};
+
+}  // namespace
+
+Forwarding::Forwarding(std::shared_ptr<State> state, Request& request, Response& response)
+    : state_(std::move(state)),
+      request_(request),
+      response_(response),
+      watchdog_(state_->loop, state_->options, request) {
+  ++state_->counters.requests;
+  ++state_->counters.active;
+}
+
+Forwarding::~Forwarding() {
+  leave();
+  --state_->counters.active;
+}
+
+Task<> Forwarding::run() {
+  if (!prepare()) co_return;
+  if (state_->unresolved > 0 && state_->servers.empty()) {
+    const auto resolved =
+        co_await timeout(state_->options.queue_timeout, state_->is_resolved.wait());
+    static_cast<void>(resolved);
+  }
+  state_->earn_retry();
+  auto server = state_->is_shut_down ? nullptr : state_->choose(request_, tried_);
+  if (server == nullptr) co_return fail(Status::service_unavailable, system_error(ENOENT));
+  while (server != nullptr) {
+    enter(std::move(server));
+    if (const auto directed = direct(); !directed)
+      co_return fail(status_for(directed.error()), directed.error());
+    auto result = co_await attempt();
+    while (was_stale(result)) {
+      // The server has probably closed all connections that were idle.
+      server_->client().pool->close_idle(server_->origin());
+      exchange_.reset();
+      result = co_await attempt();
+    }
+    count(result);
+    if (watchdog_.is_client_gone()) co_return fail(client_closed_request, system_error(ECANCELED));
+    // The exchange of the server has an answer for that.
+    if (!result && has_body_failed_) co_return;
+    server = next_after(result);
+    if (server != nullptr) continue;
+    if (!result) co_return fail(result.error());
+    co_return co_await respond();
+  }
+}
+
+void Forwarding::enter(std::shared_ptr<Server> server) {
+  leave();
+  server_ = std::move(server);
+  ++server_->active;
+  ++server_->requests;
+  if (!tried_.empty()) ++server_->retries;
+}
+
+void Forwarding::leave() noexcept {
+  exchange_.reset();
+  if (server_ != nullptr) --server_->active;
+  server_ = nullptr;
+}
+
+Task<Result<client::Lease>> Forwarding::connect() {
+  // The time of connecting has a limit of its own.
+  const Duration limit = server_->is_full() ? state_->options.queue_timeout : Duration::zero();
+  auto connecting = task::within(limit, server_->client().connect(server_->origin(), nullptr));
+  auto lease = co_await std::move(connecting);
+  is_refused_ = !lease && (lease.error() == system_error(EAGAIN) || limit > Duration::zero());
+  co_return lease;
+}
+
+Task<Result<>> Forwarding::attempt() {
+  is_sent_ = false;
+  is_refused_ = false;
+  client::Lease lease = server_->client().take_idle(server_->origin());
+  if (!lease) {
+    auto connected = co_await connect();
+    if (!connected) co_return std::unexpected(connected.error());
+    lease = std::move(*connected);
+  }
+  is_sent_ = true;
+  was_kept_ = lease->was_used;
+  exchange_.emplace(state_->loop, std::move(lease), Duration::zero(), never);
+  watchdog_.begin(*exchange_);
+  const auto begun = co_await exchange_->begin(sent_head(), body());
+  if (!begun) watchdog_.end();
+  co_return begun;
+}
+
+/// The server may have closed a connection that was kept open before it saw the request.
+bool Forwarding::was_stale(const Result<>& result) const noexcept {
+  if (!was_kept_ || !is_sent_ || !is_repeatable()) return false;
+  if (result) return exchange_->head().status == Status::request_timeout;
+  return !exchange_->has_received() && client::is_stale(result.error());
+}
+
+void Forwarding::count(const Result<>& result) noexcept {
+  if (result) {
+    server_->succeeded();
+  } else if (!watchdog_.is_client_gone() && !is_refused_ && !has_body_failed_ &&
+             result.error() != system_error(ECANCELED)) {
+    server_->failed();
+  }
+}
+
+bool Forwarding::is_repeatable() const noexcept {
+  return !has_body_ && !keeps_upgrade_ && request_.method().is_idempotent();
+}
+
+std::shared_ptr<Server> Forwarding::next_after(const Result<>& result) {
+  const UpstreamRetryOptions& retry = state_->options.retry;
+  if (result) {
+    if (std::ranges::count(retry.statuses, exchange_->head().status) == 0) return nullptr;
+  } else if (result.error() == system_error(ECANCELED)) {
+    return nullptr;
+  } else if (is_sent_ && (exchange_->has_received() || result.error() == system_error(ETIMEDOUT))) {
+    return nullptr;
+  }
+  if (is_sent_ && !is_repeatable()) return nullptr;
+  if (tried_.size() + 1 >= retry.attempts_max || state_->is_shut_down) return nullptr;
+  tried_.push_back(server_);
+  auto next = state_->choose(request_, tried_);
+  return next != nullptr && state_->take_retry() ? std::move(next) : nullptr;
+}
+
+void Forwarding::fail(const Error& error) {
+  if (is_refused_) {
+    ++state_->counters.queue_refused;
+    return fail(Status::service_unavailable, error);
+  }
+  const bool is_late = error == system_error(ETIMEDOUT);
+  fail(is_late ? Status::gateway_timeout : Status::bad_gateway, error);
+}
+
+void Forwarding::fail(Status status, const Error& error) {
+  if (status == client_closed_request) {
+    ++state_->counters.client_aborts;
+  } else {
+    ++state_->counters.failures;
+  }
+  if (state_->options.on_error) {
+    const std::string upstream = server_ != nullptr ? server_->target().url : std::string();
+    state_->options.on_error(request_, response_,
+                             {.status = status, .error = error, .upstream = upstream});
+  }
+  if (response_.has_begun()) return;
+  response_.set_status(status);
+  static_cast<void>(response_.headers().set("Content-Type", "text/plain"));
+  std::string text = std::to_string(code_of(status));
+  text.append(" ").append(reason_phrase(status)).append("\n");
+  static_cast<void>(response_.send(text));
+}
+
+Task<> Forwarding::respond() {
+  if (exchange_->head().status == Status::switching_protocols) return tunnel();
+  return pass_body();
+}
+
+/// Fields that outer middleware has set stay, and replace those of the server.
+void Forwarding::write_response_head() {
+  ResponseHead& head = exchange_->head();
+  remove_hop_by_hop(head.fields, head.status == Status::switching_protocols);
+  if (state_->options.modify_response) state_->options.modify_response(request_, head);
+  response_.set_status(head.status);
+  response_.head().reason = std::move(head.reason);
+  Fields& fields = response_.headers();
+  if (fields.empty()) {
+    fields = std::move(head.fields);
+    return;
+  }
+  const Fields before = fields;
+  for (const Field field : head.fields) {
+    const bool is_added = equal_ignoring_case(field.name, "Set-Cookie") ||
+                          equal_ignoring_case(field.name, "Vary") || !before.contains(field.name);
+    if (is_added) static_cast<void>(fields.add(field.name, field.value));
+  }
+}
+
+Task<> Forwarding::pass_body() {
+  IncomingBody& incoming = exchange_->body();
+  const auto stated = exchange_->head().fields.get("Content-Length");
+  const Result<std::uint64_t> stated_length =
+      base::parse_number<std::uint64_t>(stated.value_or(""));
+  write_response_head();
+  const std::optional<std::uint64_t> length = incoming.length();
+  if (request_.method() == Method::head && stated_length) response_.set_length(*stated_length);
+  if (incoming.is_complete() && length == 0) {
+    watchdog_.end();
+    static_cast<void>(response_.send(Buffer()));
+    co_return;
+  }
+  // A body that has arrived already is sent with its head. One without a length may arrive slowly,
+  // as events do: its head does not wait for it.
+  bool is_whole = length || exchange_->has_input();
+  if (length) response_.set_length(*length);
+  if (!is_whole) {
+    const auto begun = co_await response_.write(Buffer());
+    if (!begun) co_return;
+  }
+  while (!incoming.is_complete()) {
+    watchdog_.begin_body_wait();
+    auto piece = co_await exchange_->read_body(piece_bytes);
+    watchdog_.end_wait();
+    if (!piece) {
+      ++state_->counters.truncated;
+      // The client must not take the part for the whole.
+      response_.abort();
+      co_return;
+    }
+    if (is_whole && incoming.is_complete() && incoming.trailers().empty()) {
+      watchdog_.end();
+      static_cast<void>(response_.send(std::move(*piece)));
+      co_return;
+    }
+    is_whole = false;
+    const auto written = co_await response_.write(std::move(*piece));
+    if (!written) co_return;
+  }
+  watchdog_.end();
+  static_cast<void>(response_.end(incoming.trailers()));
+}
+
+Task<> Forwarding::tunnel() {
+  watchdog_.end();
+  auto server = exchange_->upgrade();
+  if (!server) co_return fail(server.error());
+  write_response_head();
+  auto client = co_await response_.upgrade();
+  if (!client) co_return fail(client.error());
+  ++state_->counters.tunnels;
+  co_await run_tunnel(std::move(*client), std::move(*server), state_->options.tunnel_idle_timeout);
+}
+
+}  // namespace tambour::http::detail::proxy

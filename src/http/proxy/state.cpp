@@ -1,0 +1,107 @@
+// State: the servers of the upstreams, which names may change, and the budget of retries.
+#include "http/proxy/state.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include <tambour/dns/resolver.h>
+#include <tambour/task/sleep.h>
+
+namespace tambour::http::detail::proxy {
+
+void State::remove_servers(auto is_removed) {
+  const auto removed = std::stable_partition(
+      servers.begin(), servers.end(), [&](const auto& server) { return !is_removed(*server); });
+  for (auto server = removed; server != servers.end(); ++server) (*server)->stop();
+  servers.erase(removed, servers.end());
+}
+
+void State::set_servers(const Target& target, std::span<const std::string> hosts) {
+  remove_servers([&](const Server& server) {
+    return server.target().url == target.url &&
+           std::ranges::count(hosts, server.origin().host) == 0;
+  });
+  for (const std::string& host : hosts) {
+    const auto found = std::ranges::find_if(servers, [&](const auto& server) {
+      return server->target().url == target.url && server->origin().host == host;
+    });
+    if (found != servers.end()) {
+      (*found)->set_target(target);
+      continue;
+    }
+    const auto server = std::make_shared<Server>(loop, options, target, host);
+    servers.push_back(server);
+    server->start_checks();
+  }
+}
+
+void State::set_targets(std::vector<Target> parsed) {
+  names = std::make_unique<TaskScope>(loop);
+  targets = std::move(parsed);
+  remove_servers([&](const Server& server) {
+    return std::ranges::none_of(
+        targets, [&](const Target& target) { return target.url == server.target().url; });
+  });
+  unresolved = static_cast<std::size_t>(std::ranges::count_if(targets, &Target::is_name));
+  is_resolved.reset();
+  if (unresolved == 0) is_resolved.set();
+  for (const Target& target : targets) {
+    if (!target.is_name) {
+      set_servers(target, std::span(&target.host, 1));
+      continue;
+    }
+    // Servers that are known already have another index or weight now.
+    for (const auto& server : servers) {
+      if (server->target().url == target.url) server->set_target(target);
+    }
+    names->spawn(resolve(target));
+  }
+}
+
+void State::shut_down() {
+  is_shut_down = true;
+  names.reset();
+  is_resolved.set();
+  for (const auto& server : servers) server->stop();
+}
+
+Task<> State::resolve(Target target) {
+  constexpr Duration retry_delay = std::chrono::seconds(1);
+  Resolver* const resolver =
+      options.connect.resolver != nullptr ? options.connect.resolver : &dns::Resolver::of(loop);
+  for (bool is_first = true;; is_first = false) {
+    auto lookup = resolver->resolve(target.host, target.port, options.connect.family);
+    const auto found = co_await std::move(lookup);
+    if (found) {
+      std::vector<std::string> hosts;
+      for (const Endpoint& endpoint : *found) {
+        if (hosts.size() < options.addresses_max) hosts.push_back(endpoint.address());
+      }
+      set_servers(target, hosts);
+    }
+    if (is_first && --unresolved == 0) is_resolved.set();
+    const Duration delay =
+        found ? options.resolve_interval : std::min(retry_delay, options.resolve_interval);
+    if (found && delay <= Duration::zero()) co_return;
+    const auto slept = co_await sleep_for(delay);
+    if (!slept) co_return;
+  }
+}
+
+bool State::take_retry() noexcept {
+  if (retries_left < 1) {
+    ++counters.retries_refused;
+    return false;
+  }
+  retries_left -= 1;
+  ++counters.retries;
+  return true;
+}
+
+void State::earn_retry() noexcept {
+  retries_left =
+      std::min(retries_left + options.retry.budget, static_cast<double>(options.retry.budget_max));
+}
+
+}  // namespace tambour::http::detail::proxy

@@ -1,0 +1,61 @@
+// What a reverse proxy and its handlers share.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <tambour/base/result.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/http/reverse_proxy.h>
+#include <tambour/loop/event_loop.h>
+#include <tambour/task/event.h>
+#include <tambour/task/scope.h>
+#include <tambour/task/task.h>
+
+#include "http/proxy/server.h"
+#include "http/proxy/target.h"
+
+namespace tambour::http::detail::proxy {
+
+struct State {
+  State(EventLoop& place, ReverseProxyOptions chosen)
+      : loop(place), options(std::move(chosen)), is_resolved(loop) {}
+
+  /// Makes the servers of addresses, and begins to resolve names.
+  void set_targets(std::vector<Target> parsed);
+  /// Ends what runs without requests.
+  void shut_down();
+
+  /// A server that works, or null. Those in `tried` are not chosen again.
+  [[nodiscard]] std::shared_ptr<Server> choose(const Request& request,
+                                               std::span<const std::shared_ptr<Server>> tried);
+  /// Whether a request may be sent once more.
+  [[nodiscard]] bool take_retry() noexcept;
+  void earn_retry() noexcept;
+
+  EventLoop& loop;
+  ReverseProxyOptions options;
+  std::vector<Target> targets;
+  std::vector<std::shared_ptr<Server>> servers;
+  ReverseProxyCounters counters;
+  double retries_left = 0;
+  bool is_shut_down = false;
+  std::size_t unresolved = 0;        ///< Names whose first lookup has not ended.
+  TaskEvent is_resolved;             ///< Set while `unresolved` is 0.
+  std::unique_ptr<TaskScope> names;  ///< Destroyed first.
+
+ private:
+  [[nodiscard]] Task<> resolve(Target target);
+  void set_servers(const Target& target, std::span<const std::string> hosts);
+  void remove_servers(auto is_removed);
+  [[nodiscard]] std::shared_ptr<Server> pick(std::span<const std::shared_ptr<Server>> among,
+                                             const Request& request);
+};
+
+/// Passes a request on. The body of a handler.
+[[nodiscard]] Task<> forward(std::shared_ptr<State> state, Request& request, Response& response);
+
+}  // namespace tambour::http::detail::proxy

@@ -1,0 +1,78 @@
+// Watchdog: limits that are compared when a timer expires.
+#include "http/proxy/watchdog.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/clock.h"
+
+namespace tambour::http::detail::proxy {
+namespace {
+
+/// The connection of the client is watched only for a response that takes longer, because that
+/// costs a system call.
+constexpr Duration watch_delay = std::chrono::milliseconds(100);
+
+}  // namespace
+
+Watchdog::Watchdog(EventLoop& loop, const ReverseProxyOptions& options, const Request& request)
+    : loop_(loop), options_(options), request_(request), timer_(loop, [this] { check(); }) {
+  if (options.total_timeout > Duration::zero())
+    deadline_ = base::saturating_add(loop.now(), options.total_timeout);
+}
+
+void Watchdog::begin(client::Exchange& exchange) noexcept {
+  exchange_ = &exchange;
+  is_head_awaited_ = true;
+  limit_ = options_.head_timeout;
+  since_ = loop_.now();
+  if (!gone_) {
+    timer_.reset(watch_delay);
+  } else if (is_client_gone_) {
+    exchange.abort(system_error(ECANCELED));
+  } else {
+    restart();
+  }
+}
+
+void Watchdog::end() noexcept {
+  exchange_ = nullptr;
+  timer_.stop();
+}
+
+void Watchdog::end_upload_wait() noexcept {
+  if (!is_head_awaited_) return;
+  since_ = loop_.now();
+  limit_ = options_.head_timeout;
+  if (!timer_.is_started()) restart();
+}
+
+void Watchdog::begin_body_wait() noexcept {
+  is_head_awaited_ = false;
+  since_ = loop_.now();
+  limit_ = options_.body_idle_timeout;
+  if (!timer_.is_started()) restart();
+}
+
+void Watchdog::restart() noexcept {
+  TimePoint next = deadline_;
+  if (limit_ > Duration::zero()) next = std::min(next, base::saturating_add(since_, limit_));
+  if (next != never) timer_.start_at(next);
+}
+
+void Watchdog::check() {
+  if (exchange_ == nullptr) return;
+  if (!gone_) gone_.emplace(request_.disconnect_token(), Gone{*this});
+  if (exchange_ == nullptr) return;
+  const TimePoint now = loop_.now();
+  const bool is_late = limit_ > Duration::zero() && now - since_ >= limit_;
+  if (is_late || now >= deadline_) return exchange_->abort(system_error(ETIMEDOUT));
+  restart();
+}
+
+void Watchdog::Gone::operator()() const noexcept {
+  self.is_client_gone_ = true;
+  if (self.exchange_ != nullptr) self.exchange_->abort(system_error(ECANCELED));
+}
+
+}  // namespace tambour::http::detail::proxy
