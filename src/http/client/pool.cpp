@@ -1,9 +1,11 @@
-// Pool: idle connections by origin, the limits of connections, and the requests that wait for one.
+// Pool: free slots, the limits of connections, and the requests that wait for a slot.
 #include "http/client/pool.h"
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <new>
+#include <ranges>
 #include <utility>
 
 namespace tambour::http::detail::client {
@@ -20,7 +22,7 @@ class Waiting {
   ~Waiting() {
     if (!waiter_.granted.is_set()) {
       std::erase(origin_.waiting, &waiter_);
-    } else if (waiter_.lease.is_connected()) {
+    } else if (waiter_.lease && waiter_.lease.is_connected()) {
       // The task ended before it used the connection.
       waiter_.lease.release();
     }
@@ -33,10 +35,10 @@ class Waiting {
   Waiter waiter_;
 };
 
-Task<> watch(Idle& idle) {
+Task<> watch(PooledConnection& pooled) {
   // Neither data nor the end of the stream belongs to a response, and an error ends it, too.
-  static_cast<void>(co_await idle.connection->stream.read(idle.connection->input, 1));
-  idle.end.start(Duration::zero());
+  static_cast<void>(co_await pooled.connection->stream.read(pooled.connection->input, 1));
+  pooled.watch->end.start(Duration::zero());
 }
 
 }  // namespace
@@ -45,55 +47,35 @@ Lease& Lease::operator=(Lease&& other) noexcept {
   if (this == &other) return *this;
   close();
   pool_ = std::move(other.pool_);
-  origin_ = other.origin_;
-  connection_ = std::move(other.connection_);
+  pooled_ = other.pooled_;
   return *this;
 }
 
 void Lease::release() noexcept {
   const std::shared_ptr<Pool> pool = std::exchange(pool_, nullptr);
-  connection_->parser.restart();
-  connection_->was_used = true;
-  if (!origin_->waiting.empty()) {
-    Waiter& next = *origin_->waiting.front();
-    origin_->waiting.pop_front();
-    next.lease = Lease(pool, *origin_, std::move(connection_));
-    return next.granted.set();
-  }
-  if (!pool->shut_down_ && pool->options_.idle_connections_max > 0) {
-    try {
-      return pool->add_idle(*origin_, std::move(connection_));
-    } catch (const std::bad_alloc&) {
-      connection_.reset();
-    }
-  }
-  connection_.reset();
-  pool->closed_one(*origin_);
+  pooled_->connection->parser.restart();
+  pooled_->connection->was_used = true;
+  --pooled_->slots_used;
+  pool->released(*pooled_);
 }
 
 void Lease::close() noexcept {
   if (pool_ == nullptr) return;
   const std::shared_ptr<Pool> pool = std::exchange(pool_, nullptr);
-  connection_.reset();
-  pool->closed_one(*origin_);
-}
-
-Idle::Idle(Pool& pool, OriginState& origin_state, std::unique_ptr<Connection> unused)
-    : origin(origin_state),
-      connection(std::move(unused)),
-      end(pool.loop_, [this, &pool] { pool.drop(*this); }),
-      watch(pool.loop_) {
-  if (pool.options_.idle_timeout > Duration::zero()) end.start(pool.options_.idle_timeout);
+  --pooled_->slots_used;
+  pool->close(*pooled_);
 }
 
 Task<Result<Lease>> Pool::acquire(std::shared_ptr<Pool> pool, Origin origin) {
   OriginState& state = pool->state_of(origin);
-  if (auto connection = pool->take_idle(state)) co_return Lease(pool, state, std::move(connection));
+  if (PooledConnection* const idle = pool->find_idle(state); idle != nullptr) {
+    pool->end_idle(*idle);
+    co_return Lease(pool, *idle);
+  }
   const std::size_t limit = std::max<std::size_t>(pool->options_.connections_per_origin_max, 1);
-  if (state.open < limit) {
-    ++state.open;
-    ++pool->open_;
-    co_return Lease(pool, state);
+  if (state.connections.size() < limit) {
+    PooledConnection& added = pool->add(state);
+    co_return Lease(pool, added);
   }
   if (state.waiting.size() >= pool->options_.waiting_per_origin_max)
     co_return std::unexpected(system_error(EAGAIN));
@@ -117,63 +99,87 @@ OriginState& Pool::state_of(const Origin& origin) {
   return position->second;
 }
 
-std::unique_ptr<Connection> Pool::take_idle(OriginState& origin) noexcept {
+PooledConnection* Pool::find_idle(OriginState& origin) noexcept {
   // The one that was used last is the least likely to be closed by its server.
-  for (std::size_t i = origin.idle.size(); i > 0; --i) {
-    Idle& idle = *origin.idle[i - 1];
-    if (idle.is_usable()) return remove(idle);
+  for (PooledConnection& pooled : std::views::reverse(origin.connections)) {
+    if (pooled.is_usable() && pooled.has_free_slot()) return &pooled;
   }
   return nullptr;
 }
 
-void Pool::add_idle(OriginState& origin, std::unique_ptr<Connection> connection) {
-  origin.idle.reserve(origin.idle.size() + 1);
-  Idle& idle = idle_.emplace_back(*this, origin, std::move(connection));
-  idle.position = std::prev(idle_.end());
-  origin.idle.push_back(&idle);
+PooledConnection& Pool::add(OriginState& origin) {
   try {
-    idle.watch.spawn(watch(idle));
+    origin.connections.emplace_back(origin);
   } catch (const std::bad_alloc&) {
-    return drop(idle);
+    if (origin.connections.empty()) origins_.erase(origin.position);
+    throw;
   }
-  if (idle_.size() > options_.idle_connections_max) drop(idle_.front());
+  PooledConnection& added = origin.connections.back();
+  added.position = std::prev(origin.connections.end());
+  ++open_;
+  return added;
 }
 
-std::unique_ptr<Connection> Pool::remove(Idle& idle) noexcept {
-  std::erase(idle.origin.idle, &idle);
-  std::list<Idle> removed;
-  removed.splice(removed.begin(), idle_, idle.position);
-  // The task that reads from it is destroyed with `removed`, before the caller uses it.
-  return std::move(idle.connection);
+bool Pool::grant(PooledConnection& pooled) noexcept {
+  std::deque<Waiter*>& waiting = pooled.origin.waiting;
+  if (waiting.empty()) return false;
+  Waiter& next = *waiting.front();
+  waiting.pop_front();
+  next.lease = Lease(shared_from_this(), pooled);
+  next.granted.set();
+  return true;
 }
 
-void Pool::drop(Idle& idle) noexcept {
-  OriginState& origin = idle.origin;
-  remove(idle).reset();
-  closed_one(origin);
-}
-
-void Pool::closed_one(OriginState& origin) noexcept {
-  if (!origin.waiting.empty()) {
-    Waiter& next = *origin.waiting.front();
-    origin.waiting.pop_front();
-    next.lease = Lease(shared_from_this(), origin);
-    return next.granted.set();
+void Pool::released(PooledConnection& pooled) noexcept {
+  std::list<PooledConnection>& connections = pooled.origin.connections;
+  connections.splice(connections.end(), connections, pooled.position);
+  if (grant(pooled)) return;
+  if (shut_down_ || options_.idle_connections_max == 0) return close(pooled);
+  try {
+    begin_idle(pooled);
+  } catch (const std::bad_alloc&) {
+    return close(pooled);
   }
+  if (idle_.size() > options_.idle_connections_max) close(*idle_.front());
+}
+
+void Pool::begin_idle(PooledConnection& pooled) {
+  pooled.watch.emplace(loop_, [this, &pooled] { close(pooled); });
+  idle_.splice(idle_.end(), pooled.order);
+  if (options_.idle_timeout > Duration::zero()) pooled.watch->end.start(options_.idle_timeout);
+  pooled.watch->scope.spawn(watch(pooled));
+}
+
+void Pool::end_idle(PooledConnection& pooled) noexcept {
+  if (!pooled.is_idle()) return;
+  pooled.order.splice(pooled.order.end(), idle_, std::ranges::find(idle_, &pooled));
+  pooled.watch.reset();
+}
+
+void Pool::close(PooledConnection& pooled) noexcept {
+  end_idle(pooled);
+  pooled.connection.reset();
+  if (grant(pooled)) return;
+  OriginState& origin = pooled.origin;
   --open_;
-  if (--origin.open == 0) origins_.erase(origin.position);
+  origin.connections.erase(pooled.position);
+  if (origin.connections.empty()) origins_.erase(origin.position);
 }
 
 void Pool::close_idle() noexcept {
-  while (!idle_.empty()) drop(idle_.front());
+  while (!idle_.empty()) close(*idle_.front());
 }
 
 void Pool::close_idle(const Origin& origin) noexcept {
   const auto found = origins_.find(origin);
   if (found == origins_.end()) return;
-  // The last call of drop() may erase the state.
-  for (std::size_t left = found->second.idle.size(); left > 0; --left)
-    drop(*found->second.idle.front());
+  // Closing the last connection erases the state.
+  std::list<PooledConnection>& connections = found->second.connections;
+  auto next = connections.begin();
+  for (std::size_t left = connections.size(); left > 0; --left) {
+    PooledConnection& pooled = *next++;
+    if (pooled.is_idle()) close(pooled);
+  }
 }
 
 void Pool::shut_down() noexcept {

@@ -1,4 +1,7 @@
-// The connections of a client: in use, idle, and requests that wait for one.
+// The connections of a client, and the requests that wait for one.
+//
+// An origin owns its connections. A connection has slots, one for each request that may use it at
+// the same time.
 #pragma once
 
 #include <compare>
@@ -8,9 +11,11 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
-#include <vector>
+#include <utility>
 
+#include <tambour/base/callback.h>
 #include <tambour/bytes/buffer.h>
 #include <tambour/detail/namespaces.h>
 #include <tambour/http/client.h>
@@ -50,65 +55,78 @@ struct Connection {
 class Pool;
 struct OriginState;
 
-/// The right to have one connection to an origin, and the connection once it is open.
+/// A task reads from a connection that is not in use: whatever arrives makes it useless.
+struct IdleWatch {
+  IdleWatch(EventLoop& loop, Callback<void()> drop) : end(loop, std::move(drop)), scope(loop) {}
+
+  /// Expires when the connection has been idle for too long, or has become useless. The task cannot
+  /// destroy its own scope.
+  Timer end;
+  TaskScope scope;
+};
+
+/// A connection of an origin, which is being opened, in use, or idle. Each request that uses it has
+/// one of its slots.
+struct PooledConnection {
+  explicit PooledConnection(OriginState& owner) : origin(owner), order({this}) {}
+
+  [[nodiscard]] bool has_free_slot() const noexcept { return slots_used < slots_max; }
+  [[nodiscard]] bool is_idle() const noexcept { return watch.has_value(); }
+  /// False if the watch has ended, and the connection is about to be closed.
+  [[nodiscard]] bool is_usable() const noexcept { return is_idle() && !watch->scope.empty(); }
+
+  OriginState& origin;
+  std::list<PooledConnection>::iterator position;  ///< Among the connections of the origin.
+  /// One element, which is in the list of idle connections of the pool while this one is idle, so
+  /// that releasing a connection allocates nothing.
+  std::list<PooledConnection*> order;
+  std::unique_ptr<Connection> connection;  ///< Null while it is being opened.
+  std::size_t slots_max = 1;               ///< HTTP/1: requests do not share a connection.
+  std::size_t slots_used = 0;
+  std::optional<IdleWatch> watch;  ///< Destroyed before the connection from which its task reads.
+};
+
+/// A slot of a connection, which may have to be opened first.
 class Lease {
  public:
   Lease() noexcept = default;
-  Lease(std::shared_ptr<Pool> pool, OriginState& origin,
-        std::unique_ptr<Connection> connection = nullptr) noexcept
-      : pool_(std::move(pool)), origin_(&origin), connection_(std::move(connection)) {}
-  Lease(Lease&& other) noexcept
-      : pool_(std::move(other.pool_)),
-        origin_(other.origin_),
-        connection_(std::move(other.connection_)) {}
+  /// Uses a free slot.
+  Lease(std::shared_ptr<Pool> pool, PooledConnection& pooled) noexcept
+      : pool_(std::move(pool)), pooled_(&pooled) {
+    ++pooled.slots_used;
+  }
+  Lease(Lease&& other) noexcept : pool_(std::move(other.pool_)), pooled_(other.pooled_) {}
   Lease& operator=(Lease&& other) noexcept;
   ~Lease() { close(); }
 
   explicit operator bool() const noexcept { return pool_ != nullptr; }
-  [[nodiscard]] Connection* operator->() const noexcept { return connection_.get(); }
-  [[nodiscard]] bool is_connected() const noexcept { return connection_ != nullptr; }
+  [[nodiscard]] Connection* operator->() const noexcept { return pooled_->connection.get(); }
+  [[nodiscard]] bool is_connected() const noexcept { return pooled_->connection != nullptr; }
   /// Replaces a connection that has ended, too.
   void connected(std::unique_ptr<Connection> connection) noexcept {
-    connection_ = std::move(connection);
+    pooled_->connection = std::move(connection);
   }
 
-  /// Keeps the connection open for the next request. There must be one.
+  /// Frees the slot, and keeps the connection open for the next request. There must be one.
   void release() noexcept;
   /// Closes the connection.
   void close() noexcept;
 
  private:
   std::shared_ptr<Pool> pool_;
-  OriginState* origin_ = nullptr;
-  std::unique_ptr<Connection> connection_;
+  PooledConnection* pooled_ = nullptr;
 };
 
-/// A request that waits for a connection, or for the right to open one.
+/// A request that waits for a slot.
 struct Waiter {
   explicit Waiter(EventLoop& loop) : granted(loop) {}
   TaskEvent granted;
   Lease lease;
 };
 
-/// A connection that is not in use. A task reads from it: whatever arrives makes it useless.
-struct Idle {
-  Idle(Pool& pool, OriginState& origin, std::unique_ptr<Connection> unused);
-
-  [[nodiscard]] bool is_usable() const noexcept { return !watch.empty(); }
-
-  OriginState& origin;
-  std::unique_ptr<Connection> connection;
-  /// Expires when the connection has been idle for too long, or has become useless. The task cannot
-  /// destroy its own scope.
-  Timer end;
-  TaskScope watch;  ///< Destroyed before the connection.
-  std::list<Idle>::iterator position;
-};
-
 struct OriginState {
   std::map<Origin, OriginState>::iterator position;
-  std::size_t open = 0;  ///< Leases and idle connections.
-  std::vector<Idle*> idle;
+  std::list<PooledConnection> connections;  ///< The one that was released last is the last.
   std::deque<Waiter*> waiting;
 };
 
@@ -119,7 +137,8 @@ class Pool : public std::enable_shared_from_this<Pool> {
   Pool& operator=(const Pool&) = delete;
   ~Pool() { close_idle(); }
 
-  /// Returns an idle connection, or the right to open one. Waits if the origin has too many.
+  /// Returns a free slot: that of an idle connection, or of one to be opened. Waits if the origin
+  /// has too many connections.
   [[nodiscard]] static Task<Result<Lease>> acquire(std::shared_ptr<Pool> pool, Origin origin);
 
   /// An idle connection, or an empty lease.
@@ -135,21 +154,24 @@ class Pool : public std::enable_shared_from_this<Pool> {
 
  private:
   friend class Lease;
-  friend struct Idle;
 
   [[nodiscard]] OriginState& state_of(const Origin& origin);
-  [[nodiscard]] std::unique_ptr<Connection> take_idle(OriginState& origin) noexcept;
-  void add_idle(OriginState& origin, std::unique_ptr<Connection> connection);
-  /// The connection stays counted in `open`.
-  [[nodiscard]] std::unique_ptr<Connection> remove(Idle& idle) noexcept;
-  void drop(Idle& idle) noexcept;
-  /// A connection of the origin was closed: a waiting request may open one.
-  void closed_one(OriginState& origin) noexcept;
+  /// Null: all are in use.
+  [[nodiscard]] PooledConnection* find_idle(OriginState& origin) noexcept;
+  [[nodiscard]] PooledConnection& add(OriginState& origin);
+  /// Gives a free slot to the next request that waits. Returns false if there is none.
+  [[nodiscard]] bool grant(PooledConnection& pooled) noexcept;
+  void released(PooledConnection& pooled) noexcept;
+  /// Throws std::bad_alloc.
+  void begin_idle(PooledConnection& pooled);
+  void end_idle(PooledConnection& pooled) noexcept;
+  /// Closes the connection. A request that waits may open another one in its place.
+  void close(PooledConnection& pooled) noexcept;
 
   EventLoop& loop_;
   const ClientOptions& options_;
   std::map<Origin, OriginState> origins_;
-  std::list<Idle> idle_;  ///< The one that was released last is the last.
+  std::list<PooledConnection*> idle_;  ///< The one that was released last is the last.
   std::size_t open_ = 0;
   bool shut_down_ = false;
 };
