@@ -43,7 +43,7 @@ Task<> proxy(TcpStream client, Endpoint target, bool describes) {
 
 void report(const tls::Failure& failure) { std::fprintf(stderr, "%s\n", failure.message.c_str()); }
 
-void report_reload(const std::expected<void, tls::Failure>& result) {
+void report_reload(const Result<void, tls::Failure>& result) {
   if (!result) return report(result.error());
   std::puts("loaded the certificate");
   std::fflush(stdout);

@@ -67,7 +67,7 @@ class Tambour {
       const auto pem = tambour::tls::Pem::file(options.folder + "/server.pem");
       tambour::tls::ServerOptions tls;
       tls.identities.push_back({.certificate = pem, .key = pem});
-      mode.listen.tls = tambour::tls::or_throw(tambour::tls::ServerContext::create(tls));
+      mode.listen.tls = tambour::or_throw(tambour::tls::ServerContext::create(tls));
     }
     return tambour::or_throw(http::Server::listen(
         loop_, tambour::Endpoint::loopback_v4(options.port), handler(options), std::move(mode)));

@@ -29,7 +29,7 @@ tambour::ListenOptions with_tls(const bench::ServerOptions& options) {
   for (int i = 0; i < options.names; ++i)
     tls.identities.push_back({.certificate = pem, .key = pem, .server_names = {bench::name_of(i)}});
   tambour::ListenOptions mode;
-  mode.tls = tambour::tls::or_throw(tambour::tls::ServerContext::create(tls));
+  mode.tls = tambour::or_throw(tambour::tls::ServerContext::create(tls));
   return mode;
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <ctime>
@@ -142,6 +143,20 @@ Core* Core::find_on_this_thread(const EventLoop* loop) noexcept {
   Core* core = first_on_thread;
   while (core != nullptr && core->loop_ != loop) core = core->next_on_thread_;
   return core;
+}
+
+void Core::warn_if_never_run() const noexcept {
+  static constinit std::atomic<bool> has_warned{false};
+  // If an exception ends the program before run(), it is the reason.
+  if (stats_.iterations != 0 || std::uncaught_exceptions() != 0) return;
+  const std::size_t spawned = services_.owned_tasks();
+  const std::uint64_t posted = posted_.size();
+  if (spawned + posted == 0 || has_warned.exchange(true, std::memory_order_relaxed)) return;
+  base::warn(
+      "EventLoop (created in %s:%u) destroyed with %zu spawned and %llu posted tasks, which have "
+      "not ended, because it was never run; call run()",
+      created_at_.file_name(), unsigned(created_at_.line()), spawned,
+      static_cast<unsigned long long>(posted));
 }
 
 void Core::close(std::source_location function) noexcept {

@@ -49,6 +49,9 @@ class Core final : public backend::Owner {
   /// Destroys the tasks and objects that the loop owns, and posted tasks that have not run.
   void drop_owned() noexcept;
 
+  /// Warns, once per process, that a loop was destroyed with tasks and never run.
+  void warn_if_never_run() const noexcept;
+
   /// Called when the EventLoop is destroyed: invokes the cleanup hooks, destroys what the loop owns
   /// and stops all handles without invoking their callbacks.
   void close(std::source_location function = std::source_location::current()) noexcept;

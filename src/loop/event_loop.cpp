@@ -51,7 +51,10 @@ EventLoop::EventLoop(const LoopOptions& options, std::source_location created_at
   core_->register_loop(*this);
 }
 
-EventLoop::~EventLoop() { core_->close(); }
+EventLoop::~EventLoop() {
+  if (core_->in_group_thread()) core_->warn_if_never_run();
+  core_->close();
+}
 
 Result<std::unique_ptr<EventLoop>> EventLoop::open(const LoopOptions& options,
                                                    std::source_location created_at) {

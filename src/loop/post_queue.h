@@ -43,6 +43,11 @@ class PostQueue {
     return tail_.load(std::memory_order_seq_cst) == head_;
   }
 
+  /// Consumer only: the number of tasks that have not run.
+  [[nodiscard]] std::uint64_t size() const noexcept {
+    return tail_.load(std::memory_order_acquire) - head_;
+  }
+
   /// Consumer only: takes the tasks posted before this call, unless tasks taken earlier have not
   /// run yet.
   void take() noexcept {

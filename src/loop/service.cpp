@@ -43,6 +43,13 @@ Result<> Services::reopen() noexcept {
   return outcome;
 }
 
+std::size_t Services::owned_tasks() const noexcept {
+  std::size_t tasks = 0;
+  for (const Service* service = first_.get(); service != nullptr; service = service->next_.get())
+    tasks += service->owned_tasks();
+  return tasks;
+}
+
 bool Services::drop_owned() noexcept {
   bool any = false;
   for (Service* service = first_.get(); service != nullptr; service = service->next_.get())

@@ -5,6 +5,7 @@
 // interface only, so a program that uses none of them does not link them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <new>
@@ -41,6 +42,8 @@ class Service {
   /// In the child after fork(2), when the backend has been reopened.
   virtual Result<> reopen() noexcept { return {}; }
 
+  /// The number of tasks of the program that the service owns.
+  [[nodiscard]] virtual std::size_t owned_tasks() const noexcept { return 0; }
   /// Called when the loop is destroyed, possibly more than once: destroys objects of the program,
   /// whose destructors may create further ones. Returns true if there were any.
   virtual bool drop_owned() noexcept { return false; }
@@ -89,6 +92,7 @@ class Services {
   void disown_if_lost(bool has_all) noexcept;
   /// Reopens all services even if one of them fails, and returns the first error.
   Result<> reopen() noexcept;
+  [[nodiscard]] std::size_t owned_tasks() const noexcept;
   bool drop_owned() noexcept;
   /// In the reverse order of opening: a service may use one that was opened before it.
   void close() noexcept;

@@ -25,6 +25,9 @@ class LoopTasks final : public detail::loop::Service {
     return *scope_;
   }
 
+  [[nodiscard]] std::size_t owned_tasks() const noexcept override {
+    return scope_ == nullptr ? 0 : scope_->size();
+  }
   bool drop_owned() noexcept override {
     if (scope_ == nullptr) return false;
     scope_.reset();

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <expected>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,7 +15,7 @@
 namespace tambour::tls::detail {
 
 template <class T = void>
-using Loaded = std::expected<T, tls::Failure>;
+using Loaded = Result<T, tls::Failure>;
 
 [[nodiscard]] std::unexpected<tls::Failure> failure(Error error, std::string message);
 

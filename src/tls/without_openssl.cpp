@@ -31,20 +31,20 @@ Result<> refuse() { return std::unexpected<Error>(ErrorCode::not_supported); }
 
 }  // namespace
 
-std::expected<ServerContext, Failure> ServerContext::create(ServerOptions /*options*/) {
+Result<ServerContext, Failure> ServerContext::create(ServerOptions /*options*/) {
   return not_supported();
 }
-std::expected<void, Failure> ServerContext::reload() const { return not_supported(); }
-std::expected<void, Failure> ServerContext::reload(ServerOptions /*options*/) const {
+Result<void, Failure> ServerContext::reload() const { return not_supported(); }
+Result<void, Failure> ServerContext::reload(ServerOptions /*options*/) const {
   return not_supported();
 }
-std::expected<ClientContext, Failure> ClientContext::create(ClientOptions /*options*/) {
+Result<ClientContext, Failure> ClientContext::create(ClientOptions /*options*/) {
   return not_supported();
 }
 std::vector<std::string> ServerContext::alpn() const { return {}; }
 std::vector<std::string> ClientContext::alpn() const { return {}; }
-std::expected<void, Failure> ClientContext::reload() const { return not_supported(); }
-std::expected<void, Failure> ClientContext::reload(ClientOptions /*options*/) const {
+Result<void, Failure> ClientContext::reload() const { return not_supported(); }
+Result<void, Failure> ClientContext::reload(ClientOptions /*options*/) const {
   return not_supported();
 }
 

@@ -1,8 +1,10 @@
 // A contract violation aborts with a message, in every build type.
 #include <csignal>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <thread>
 
@@ -249,6 +251,59 @@ TEST_F(Contracts, post_and_wake_may_be_called_on_any_thread) {
   });
   loop.run();
   EXPECT_EQ(calls, 1);
+}
+
+/// Runs `body` in a child and expects what it writes to standard error.
+void expect_output(const std::function<void()>& body, const std::string& pattern) {
+  const auto run = [&] {
+    body();
+    std::_Exit(0);
+  };
+  EXPECT_EXIT(run(), testing::ExitedWithCode(0), pattern);
+}
+
+Task<> sleep_long() { static_cast<void>(co_await sleep_for(1h)); }
+
+class LoopThatNeverRan : public testing::Test {
+ protected:
+  void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+};
+
+TEST_F(LoopThatNeverRan, is_reported_once_if_it_had_tasks) {
+  const auto leave_tasks = [] {
+    EventLoop loop;
+    loop.post([] {});
+    loop.post([] {});
+    spawn(loop, sleep_long());
+  };
+  expect_output(
+      [&] {
+        leave_tasks();
+        leave_tasks();
+      },
+      "^tambour: EventLoop .created in .*contracts_test.cpp:[0-9]+. destroyed with 1 spawned and 2 "
+      "posted tasks, which have not ended, because it was never run; call run..\n$");
+}
+
+TEST_F(LoopThatNeverRan, is_not_reported_without_tasks_and_after_run) {
+  expect_output([] { const EventLoop loop; }, "^$");
+  expect_output(
+      [] {
+        EventLoop loop;
+        loop.run_ready();
+        loop.post([] {});
+        spawn(loop, sleep_long());
+      },
+      "^$");
+}
+
+TEST_F(LoopThatNeverRan, is_not_reported_if_an_exception_ends_the_program) {
+  const auto fail = [] {
+    EventLoop loop;
+    loop.post([] {});
+    throw std::runtime_error("before run()");
+  };
+  expect_output([&] { EXPECT_THROW(fail(), std::runtime_error); }, "^$");
 }
 
 }  // namespace

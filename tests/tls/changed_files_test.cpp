@@ -46,7 +46,7 @@ class TlsChangedFiles : public testing::Test {
     tls::ServerOptions created;
     created.identities = {{.certificate = tls::Pem::file(certificate), .key = tls::Pem::file(key)}};
     created.file_check_interval = 1ns;
-    created.on_reload = [this](const std::expected<void, tls::Failure>& result) {
+    created.on_reload = [this](const Result<void, tls::Failure>& result) {
       messages.push_back(result ? "loaded" : result.error().message);
     };
     return created;
@@ -171,7 +171,7 @@ TEST_F(TlsChangedFiles, clients_load_new_authorities) {
   tls::ClientOptions mode;
   mode.authorities = tls::Pem::file(path);
   mode.file_check_interval = 1ns;
-  mode.on_reload = [this](const std::expected<void, tls::Failure>& result) {
+  mode.on_reload = [this](const Result<void, tls::Failure>& result) {
     messages.push_back(result ? "loaded" : result.error().message);
   };
   client = or_throw(tls::ClientContext::create(mode));

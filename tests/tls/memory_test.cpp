@@ -259,7 +259,7 @@ TEST(Memory, may_run_out_while_contexts_are_loaded) {
   const unsigned step = test::sanitized ? 23 : 1;
   for (unsigned nth = 1;; nth += step) {
     SCOPED_TRACE(nth);
-    std::expected<void, tls::Failure> loaded;
+    Result<void, tls::Failure> loaded;
     if (!play_without(nth, [&] { loaded = contexts.server.reload(options); })) {
       EXPECT_TRUE(loaded);
       break;

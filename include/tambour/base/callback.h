@@ -80,6 +80,19 @@ inline constexpr bool may_be_empty<Callback<Signature>> = true;
 template <class F, class... Args>
 concept StartsCoroutine = requires { typename std::invoke_result_t<F, Args...>::promise_type; };
 
+/// A function, a lambda without `auto` parameters, or another object with one operator(). The
+/// library recognizes by this that an argument was meant as a function, and explains what is wrong
+/// with it.
+template <class F>
+concept LooksCallable = std::is_function_v<std::remove_pointer_t<std::remove_cvref_t<F>>> ||
+                        requires { &std::remove_cvref_t<F>::operator(); };
+
+/// A function that returns a Task, which does nothing until it is awaited or spawned.
+template <class F, class... Args>
+concept ReturnsLazyTask = requires {
+  requires std::remove_cvref_t<std::invoke_result_t<F, Args...>>::starts_when_awaited;
+};
+
 /// Aborts with a message.
 [[noreturn]] void fail_on_empty_callback() noexcept;
 
@@ -106,6 +119,9 @@ class Callback<R(Args...)> {
     requires(!std::same_as<std::remove_cvref_t<F>, Callback> && std::invocable<F&, Args...>)
   Callback(F&& callable) {  // NOLINT(google-explicit-constructor): a lambda is a callback.
     using Callable = std::decay_t<F>;
+    static_assert(!std::is_void_v<R> || !detail::ReturnsLazyTask<F&, Args...>,
+                  "this callback returns a Task that nothing would run: call spawn(loop, task) in "
+                  "the callback");
     if constexpr (detail::may_be_empty<Callable> &&
                   !std::is_function_v<std::remove_reference_t<F>>) {
       if (!static_cast<bool>(callable)) return;
@@ -119,6 +135,16 @@ class Callback<R(Args...)> {
       words_.first = closure;
       kind_ = &kind<&invoke_allocated<Callable>, Stored::allocated>;
     }
+  }
+
+  /// Explains why a function is not a callback of this signature.
+  template <class F>
+    requires(!std::same_as<std::remove_cvref_t<F>, Callback> && !std::invocable<F&, Args...> &&
+             detail::LooksCallable<F>)
+  Callback(F&& /*callable*/) {  // NOLINT(google-explicit-constructor): as above.
+    static_assert(std::invocable<F&, Args...>,
+                  "the parameters of this function are not those of the callback: see Args in the "
+                  "type Callback<R(Args...)>");
   }
 
   Callback(Callback&& other) noexcept

@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <tambour/base/callback.h>
 #include <tambour/detail/namespaces.h>
 #include <tambour/http/request.h>
 #include <tambour/http/response.h>
@@ -42,6 +43,21 @@ class Handler {
             return function(request, response);
           }
         }) {}
+
+  /// Explains why a function is not a handler.
+  template <class F>
+    requires(!std::same_as<F, Handler> && !HandlerFunction<std::decay_t<F>> &&
+             (tambour::detail::LooksCallable<F> || std::invocable<F&, Request&, Response&>))
+  // NOLINTNEXTLINE(google-explicit-constructor): as above.
+  Handler(const F& /*function*/) {
+    static_assert(std::copy_constructible<F>,
+                  "routes and loops copy their handlers, so what a handler captures must be "
+                  "copyable: capture a std::shared_ptr in place of a std::unique_ptr");
+    static_assert(!std::copy_constructible<F> || std::invocable<F&, Request&, Response&>,
+                  "a handler has the parameters (http::Request&, http::Response&)");
+    static_assert(!std::copy_constructible<F> || !std::invocable<F&, Request&, Response&>,
+                  "a handler returns Task<> or void");
+  }
 
   explicit operator bool() const noexcept { return start_ != nullptr; }
 

@@ -10,7 +10,6 @@
 #include <chrono>
 #include <concepts>
 #include <cstdint>
-#include <expected>
 #include <optional>
 #include <string>
 #include <utility>
@@ -147,7 +146,7 @@ template <>
 inline constexpr bool is_stream_of_any_family<ConnectedStream> = true;
 }  // namespace detail
 
-using ConnectResult = std::expected<ConnectedStream, ConnectError>;
+using ConnectResult = Result<ConnectedStream, ConnectError>;
 
 /// Connects to the first of `addresses` that answers, by Happy Eyeballs (RFC 8305): the address
 /// families alternate, starting with that of the first address; the next address is tried when an

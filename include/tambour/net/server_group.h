@@ -173,9 +173,24 @@ class StreamServerGroup final : public StreamServerGroupBase {
   template <class Handler>
     requires std::is_invocable_r_v<Task<>, Handler&, S>
   void serve(Handler handler, std::source_location at = std::source_location::current()) {
-    serve_with([handler = std::move(handler)](
-                   SocketStream stream) mutable -> Task<> { return handler(S(std::move(stream))); },
-               at);
+    static_assert(std::copy_constructible<Handler>,
+                  "a server copies its handler, so what the handler captures must be copyable: "
+                  "capture a std::shared_ptr in place of a std::unique_ptr");
+    if constexpr (std::copy_constructible<Handler>) {  // One error is enough.
+      serve_with(
+          [handler = std::move(handler)](SocketStream stream) mutable -> Task<> {
+            return handler(S(std::move(stream)));
+          },
+          at);
+    }
+  }
+  /// Explains why a function is not a handler.
+  template <detail::LooksCallable Handler>
+    requires(!std::is_invocable_r_v<Task<>, std::decay_t<Handler>&, S>)
+  void serve(const Handler& /*handler*/) {
+    static_assert(std::is_invocable_r_v<Task<>, Handler&, S>,
+                  "a handler has one parameter, the stream by value, and returns Task<>: "
+                  "Task<> serve(TcpStream peer)");
   }
 
  private:

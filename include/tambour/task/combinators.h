@@ -390,12 +390,15 @@ inline constexpr bool is_result = false;
 }  // namespace detail
 template <class T, std::convertible_to<Error> E>
   requires(std::convertible_to<Error, E>)
+inline constexpr bool detail::is_result<Result<T, E>> = true;
+template <class T, std::convertible_to<Error> E>
+  requires(std::convertible_to<Error, E>)
 inline constexpr bool detail::is_result<std::expected<T, E>> = true;
 
 namespace detail {
 
-/// A Result<T> is unchanged, and so is another std::expected whose error may be any Error; any
-/// other type T becomes Result<T>.
+/// A Result or std::expected whose error may be any Error is unchanged; any other type T becomes
+/// Result<T>.
 template <class T>
 using ResultOf = std::conditional_t<is_result<T>, T, Result<T>>;
 

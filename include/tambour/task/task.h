@@ -20,6 +20,7 @@
 #include <optional>
 #include <source_location>
 #include <stop_token>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -112,6 +113,8 @@ class [[nodiscard("a task does nothing until it is awaited or spawned")]] Task {
  public:
   using promise_type = detail::TaskPromise<T>;
   using Value = T;
+  /// A callback that returns a Task by mistake does not compile: see Callback.
+  static constexpr bool starts_when_awaited = true;
 
   Task() = default;
   Task(Task&& other) noexcept : promise_(std::exchange(other.promise_, nullptr)) {}
@@ -128,7 +131,14 @@ class [[nodiscard("a task does nothing until it is awaited or spawned")]] Task {
   void swap(Task& other) noexcept { std::swap(promise_, other.promise_); }
 
   /// False if the Task is empty: it was moved from, awaited or spawned.
-  explicit operator bool() const noexcept { return promise_ != nullptr; }
+  explicit operator bool() const& noexcept { return promise_ != nullptr; }
+  /// A template, so that only a program that tests a temporary instantiates it.
+  template <class Self = Task>
+  explicit operator bool() const&& noexcept {
+    static_assert(!std::same_as<Self, Task>,
+                  "this tests the Task and not its result: write co_await before the call");
+    return false;
+  }
 
   /// Owns the frame.
   class Awaiter {
@@ -158,6 +168,13 @@ class [[nodiscard("a task does nothing until it is awaited or spawned")]] Task {
   };
 
   Awaiter operator co_await() && noexcept { return Awaiter(std::exchange(promise_, nullptr)); }
+  /// A template, so that only a coroutine that awaits an lvalue instantiates it.
+  template <class Self = Task>
+  Awaiter operator co_await() & noexcept {
+    static_assert(!std::same_as<Self, Task>,
+                  "a Task is awaited once, as an rvalue: co_await std::move(task)");
+    return Awaiter(nullptr);
+  }
 
   /// For code that runs tasks without awaiting them, such as when_all() and scopes. The Task must
   /// not be empty.
@@ -173,6 +190,13 @@ class [[nodiscard("a task does nothing until it is awaited or spawned")]] Task {
 };
 
 inline Task<> detail::TaskPromise<void>::get_return_object() noexcept { return Task<>(*this); }
+
+/// Explains why the result of a Task cannot be taken from the Task.
+template <class T>
+void or_throw(const Task<T>& /*task*/, std::string_view /*context*/ = {}) {
+  static_assert(std::same_as<T, Task<T>>,
+                "this is a Task and not its result: write or_throw(co_await task)");
+}
 
 /// `co_await this_task` returns the TaskContext of the current task without suspending it.
 struct ThisTask {

@@ -7,11 +7,9 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <expected>
 #include <functional>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -39,18 +37,6 @@ struct Failure {
   /// issued by CN=Example CA: certificate has expired on 2026-01-31".
   std::string message{};
 };
-
-/// Returns the value of `result`. If it is a failure, throws std::system_error with its error; the
-/// message begins with `context` and that of the failure.
-template <class T>
-T or_throw(std::expected<T, Failure> result, std::string_view context = {}) {
-  if (!result) [[unlikely]] {
-    std::string text(context);
-    if (!text.empty()) text += ": ";
-    detail::throw_error(result.error().error, text + result.error().message);
-  }
-  if constexpr (!std::is_void_v<T>) return std::move(*result);
-}
 
 /// A text in PEM format, or the path of a file that contains it.
 struct Pem {
@@ -119,7 +105,7 @@ struct Options {
   Duration file_check_interval = std::chrono::seconds(1);
   /// Invoked when changed files were loaded or could not be, on the thread of the loop whose
   /// handshake has noticed the change; loops invoke it concurrently. Must not throw.
-  std::function<void(const std::expected<void, Failure>& result)> on_reload{};
+  std::function<void(const Result<void, Failure>& result)> on_reload{};
   /// Invoked when a handshake has failed, on the thread of its loop; loops invoke it concurrently.
   /// Must not throw; std::bad_alloc is ignored. `failure` names the certificate and the reason; its
   /// message is empty if memory has run out.
@@ -184,14 +170,14 @@ class ServerContext {
 
   /// Loads and validates everything. Fails with a tls::ErrorCode of the last group, with the errno
   /// value of opening a file, and with ENOMEM.
-  [[nodiscard]] static std::expected<ServerContext, Failure> create(ServerOptions options);
+  [[nodiscard]] static Result<ServerContext, Failure> create(ServerOptions options);
 
   /// Loads the files again at once, or other options. New handshakes use them from now on; open
   /// connections are not affected. If it fails, as create() does, nothing changes. Sessions
   /// continue to be resumable if clients are verified as before, with the same authorities. Reads
   /// files: do not call it on the thread of a busy loop, but on a worker (WorkerPool).
-  [[nodiscard]] std::expected<void, Failure> reload() const;
-  [[nodiscard]] std::expected<void, Failure> reload(ServerOptions options) const;
+  [[nodiscard]] Result<void, Failure> reload() const;
+  [[nodiscard]] Result<void, Failure> reload(ServerOptions options) const;
 
   /// Thread: callable from any thread. Throws std::bad_alloc.
   [[nodiscard]] Stats stats() const;
@@ -220,11 +206,11 @@ class ClientContext {
   ClientContext() noexcept = default;
 
   /// Fails like tls::ServerContext::create().
-  [[nodiscard]] static std::expected<ClientContext, Failure> create(ClientOptions options = {});
+  [[nodiscard]] static Result<ClientContext, Failure> create(ClientOptions options = {});
 
   /// Like tls::ServerContext::reload(). Sessions of the former options are not resumed.
-  [[nodiscard]] std::expected<void, Failure> reload() const;
-  [[nodiscard]] std::expected<void, Failure> reload(ClientOptions options) const;
+  [[nodiscard]] Result<void, Failure> reload() const;
+  [[nodiscard]] Result<void, Failure> reload(ClientOptions options) const;
 
   /// Thread: callable from any thread. Throws std::bad_alloc.
   [[nodiscard]] Stats stats() const;

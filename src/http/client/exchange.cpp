@@ -81,7 +81,7 @@ Task<Result<>> Exchange::begin(const RequestHead& head, OutgoingBody body) {
 }
 
 Task<> Exchange::send_concurrently(Buffer output) {
-  auto sent = co_await send(std::move(output));
+  [[maybe_unused]] const auto sent = co_await send(std::move(output));
   // The peer would wait for the rest of the body. Closing ends the wait for the response.
   if (send_error_) lease_->stream.close();
 }

@@ -2,6 +2,7 @@
 #include "http/middleware/route_tree.h"
 
 #include <algorithm>
+#include <atomic>
 #include <optional>
 
 #include <tambour/http/url.h>
@@ -16,6 +17,19 @@ namespace {
                            why);
 }
 
+/// Routers of other libraries write parameters like this. The text is legal, but rare.
+void warn_of_foreign_parameter(std::string_view pattern, std::string_view segment) noexcept {
+  const bool is_name = segment.size() > 1 && (segment[0] == ':' || segment[0] == '*');
+  static constinit std::atomic<bool> has_warned{false};
+  if ((!is_name && segment != "*") || has_warned.exchange(true, std::memory_order_relaxed)) return;
+  const std::string_view name = is_name ? segment.substr(1) : "path";
+  detail::base::warn(
+      "http::Router: in the pattern \"%.*s\", \"%.*s\" is text and no parameter; write "
+      "\"{%.*s%s}\" for a parameter",
+      int(pattern.size()), pattern.data(), int(segment.size()), segment.data(), int(name.size()),
+      name.data(), segment[0] == '*' ? "..." : "");
+}
+
 struct Segment {
   enum class Kind : std::uint8_t { text, parameter, rest };
   Kind kind = Kind::text;
@@ -26,6 +40,7 @@ Segment parse_segment(std::string_view pattern, std::string_view text) {
   if (!text.starts_with('{')) {
     if (text.find_first_of("{}") != std::string_view::npos)
       refuse_pattern(pattern, "has a brace inside a segment; a parameter is a whole segment");
+    warn_of_foreign_parameter(pattern, text);
     return {.kind = Segment::Kind::text, .text = std::string(text)};
   }
   if (!text.ends_with('}')) refuse_pattern(pattern, "has a parameter without a closing brace");

@@ -237,20 +237,20 @@ int ClientGeneration::check_status(SSL* ssl, void* /*unused*/) noexcept {
 
 }  // namespace detail
 
-std::expected<ClientContext, Failure> ClientContext::create(ClientOptions options) {
+Result<ClientContext, Failure> ClientContext::create(ClientOptions options) {
   auto state = std::make_shared<detail::ClientState>();
   if (auto loaded = state->load(std::move(options)); !loaded)
     return std::unexpected(std::move(loaded.error()));
   return ClientContext(std::move(state));
 }
 
-std::expected<void, Failure> ClientContext::reload() const {
+Result<void, Failure> ClientContext::reload() const {
   if (state_ == nullptr)
     return detail::failure(ErrorCode::bad_configuration, "reload() of an empty context");
   return state_->load_again();
 }
 
-std::expected<void, Failure> ClientContext::reload(ClientOptions options) const {
+Result<void, Failure> ClientContext::reload(ClientOptions options) const {
   if (state_ == nullptr)
     return detail::failure(ErrorCode::bad_configuration, "reload() of an empty context");
   return state_->load(std::move(options));

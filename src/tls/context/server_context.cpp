@@ -270,20 +270,20 @@ std::string save_ticket_keys(const tls::ServerContext& context) {
 
 }  // namespace detail
 
-std::expected<ServerContext, Failure> ServerContext::create(ServerOptions options) {
+Result<ServerContext, Failure> ServerContext::create(ServerOptions options) {
   auto state = std::make_shared<detail::ServerState>();
   if (auto loaded = state->load(std::move(options)); !loaded)
     return std::unexpected(std::move(loaded.error()));
   return ServerContext(std::move(state));
 }
 
-std::expected<void, Failure> ServerContext::reload() const {
+Result<void, Failure> ServerContext::reload() const {
   if (state_ == nullptr)
     return detail::failure(ErrorCode::bad_configuration, "reload() of an empty context");
   return state_->load_again();
 }
 
-std::expected<void, Failure> ServerContext::reload(ServerOptions options) const {
+Result<void, Failure> ServerContext::reload(ServerOptions options) const {
   if (state_ == nullptr)
     return detail::failure(ErrorCode::bad_configuration, "reload() of an empty context");
   return state_->load(std::move(options));

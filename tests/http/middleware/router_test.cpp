@@ -222,5 +222,29 @@ TEST_F(HttpRouterDeathTest, malformed_patterns_abort) {
   EXPECT_DEATH(router.get("/a/{id}", named("")), "GET \"/a/\\{id\\}\" was added twice");
 }
 
+/// Adds routes in a child and expects what it writes to standard error.
+template <class AddRoutes>
+void expect_output(AddRoutes add_routes, const char* pattern) {
+  const auto run = [&] {
+    Router router;
+    add_routes(router);
+    std::_Exit(0);
+  };
+  EXPECT_EXIT(run(), testing::ExitedWithCode(0), pattern);
+}
+
+TEST_F(HttpRouterDeathTest, a_parameter_of_another_library_is_reported_once) {
+  expect_output([](Router& router) { router.get("/users/:id", named("")).get("/x/:y", named("")); },
+                "^tambour: http::Router: in the pattern \"/users/:id\", \":id\" is text and no "
+                "parameter; write \"\\{id\\}\" for a parameter\n$");
+  expect_output([](Router& router) { router.get("/files/*", named("")); },
+                "write \"\\{path...\\}\" for a parameter\n$");
+  expect_output([](Router& router) { router.get("/files/*rest", named("")); },
+                "write \"\\{rest...\\}\" for a parameter\n$");
+  expect_output([](Router& router) { router.get("/a:b/{id}/**x/:", named("")); },
+                "^tambour: .*\"\\*\\*x\" is text");
+  expect_output([](Router& router) { router.get("/a:b/{id}/:/x*", named("")); }, "^$");
+}
+
 }  // namespace
 }  // namespace tambour::router_test
