@@ -1,0 +1,2 @@
+// Names that docs/files.md does not declare.
+extern std::uint64_t offset, n;

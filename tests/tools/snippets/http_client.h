@@ -1,0 +1,2 @@
+// Names that docs/http-client.md does not declare.
+extern http::ClientOptions& options;

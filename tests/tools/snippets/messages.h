@@ -1,0 +1,2 @@
+// Names that docs/messages.md does not declare.
+void serve(Connection& connection, Buffer& line);

@@ -1,0 +1,2 @@
+// Names that docs/testing.md does not declare.
+using test::Call;

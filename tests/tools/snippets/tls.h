@@ -1,0 +1,2 @@
+// Names that docs/tls.md does not declare.
+extern tls::ServerContext& context;
