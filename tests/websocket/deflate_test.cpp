@@ -24,7 +24,7 @@ using http::detail::websocket::DeflateSettings;
 using http::detail::websocket::InflateLimits;
 using http::detail::websocket::Inflater;
 using http::detail::websocket::InflateSettings;
-using http::detail::ws::WebSocketError;
+using http::WebSocketError;
 using namespace std::string_literals;
 
 constexpr InflateLimits no_limits{.message_bytes_max = UINT64_MAX, .ratio_max = 0};

@@ -91,7 +91,7 @@ class Echo {
       const auto progress = inflater_.decompress(payload_, true, message, SIZE_MAX);
       if (!progress) return std::unexpected(progress.error());
       if (parser_.is_text() && !http::detail::ws::is_utf8(message.coalesce()))
-        return http::detail::ws::failure(http::detail::ws::WebSocketError::invalid_utf8);
+        return http::detail::ws::failure(http::WebSocketError::invalid_utf8);
     } else {
       message.append(std::move(payload_));
     }

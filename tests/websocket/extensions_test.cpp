@@ -16,7 +16,7 @@ using http::detail::ws::AcceptedDeflate;
 using http::detail::ws::DeflateAgreement;
 using http::detail::ws::DeflateOptions;
 using http::detail::ws::Extension;
-using http::detail::ws::WebSocketError;
+using http::WebSocketError;
 
 /// One field for each value, which must outlive the extensions.
 Fields fields_of(const std::vector<std::string>& values) {

@@ -16,8 +16,8 @@ namespace tambour::frame_parser_test {
 namespace {
 
 using http::detail::ws::close_code_for;
-using http::detail::ws::CloseCode;
-using http::detail::ws::WebSocketError;
+using http::CloseCode;
+using http::WebSocketError;
 using test::FrameLimits;
 using test::FrameReader;
 using test::Received;

@@ -14,12 +14,12 @@
 namespace tambour::frame_writer_test {
 namespace {
 
-using http::detail::ws::CloseCode;
+using http::CloseCode;
 using http::detail::ws::FrameWriter;
 using http::detail::ws::MessageOptions;
 using http::detail::ws::Opcode;
 using http::detail::ws::Role;
-using http::detail::ws::WebSocketError;
+using http::WebSocketError;
 using namespace std::string_literals;
 
 /// Not random, so that the tests know it.

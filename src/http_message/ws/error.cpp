@@ -47,12 +47,6 @@ constexpr base::ErrorText<WebSocketError> texts[] = {
 
 }  // namespace
 
-const std::error_category& websocket_category() noexcept {
-  static constinit const base::ErrorTable category(
-      "tambour.websocket", "Unknown error of the WebSocket protocol", texts);
-  return category;
-}
-
 CloseCode close_code_for(const Error& error) noexcept {
   if (error.category() != websocket_category()) return CloseCode::internal_error;
   switch (static_cast<WebSocketError>(error.value())) {
@@ -93,3 +87,13 @@ Status handshake_status_for(const Error& error) noexcept {
 }
 
 }  // namespace tambour::http::detail::ws
+
+namespace tambour::http {
+
+const std::error_category& websocket_category() noexcept {
+  static constinit const detail::base::ErrorTable category(
+      "tambour.websocket", "Unknown error of the WebSocket protocol", detail::ws::texts);
+  return category;
+}
+
+}  // namespace tambour::http

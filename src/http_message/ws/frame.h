@@ -7,6 +7,7 @@
 #include <optional>
 
 #include <tambour/detail/namespaces.h>
+#include <tambour/http/websocket_error.h>
 
 namespace tambour::http::detail::ws {
 
@@ -24,25 +25,6 @@ enum class Opcode : std::uint8_t {
 [[nodiscard]] constexpr bool is_control(Opcode opcode) noexcept {
   return static_cast<std::uint8_t>(opcode) >= 8;
 }
-
-/// The status codes of close frames. A program may use 3000 to 4999 as well.
-enum class CloseCode : std::uint16_t {
-  normal = 1000,
-  going_away = 1001,
-  protocol_error = 1002,
-  unsupported_data = 1003,
-  no_status = 1005,        ///< Reported for a close frame without a code; never sent.
-  abnormal = 1006,         ///< Reported for a connection without a close frame; never sent.
-  invalid_payload = 1007,  ///< For example text that is not UTF-8.
-  policy_violation = 1008,
-  message_too_big = 1009,
-  missing_extension = 1010,  ///< Sent by clients.
-  internal_error = 1011,
-  service_restart = 1012,
-  try_again_later = 1013,
-  bad_gateway = 1014,
-  tls_handshake = 1015,  ///< Reported for a failed TLS handshake; never sent.
-};
 
 /// True for the codes that a close frame may contain: 1000 to 1003, 1007 to 1014 (those that IANA
 /// has registered), and 3000 to 4999.
