@@ -37,6 +37,7 @@
 
 namespace tambour::http::detail::websocket {
 class Connection;
+struct Access;
 }  // namespace tambour::http::detail::websocket
 
 #pragma GCC visibility push(default)
@@ -102,6 +103,10 @@ struct WebSocketOptions {
   std::optional<WebSocketCompression> compression{};
 
   // Of servers.
+
+  /// The code with which open WebSockets are closed when the server begins to shut down:
+  /// CloseCode::service_restart if another process takes over.
+  CloseCode shutdown_code = CloseCode::going_away;
 
   /// A browser lets pages of any site open WebSockets with the user's cookies. By default, only
   /// requests without the field Origin are accepted, and those from the host of the request; and
@@ -184,8 +189,9 @@ class WebSocket {
   /// Waits for data of a message and appends at most `bytes_max` bytes to `into`, so that a message
   /// need not be in memory at once. WebSocketOptions::message_bytes_max applies. A last part may be
   /// empty. Fails like receive(), also within a message. Do not call receive() within a message.
-  [[nodiscard]] Task<Result<WebSocketPart>> receive_part(
-      Buffer& into, std::size_t bytes_max = std::size_t{64} * 1024);
+  [[nodiscard]] Task<Result<WebSocketPart>> receive_part(Buffer& into,
+                                                         std::size_t bytes_max = std::size_t{64} *
+                                                                                 1024);
 
   /// Sends a message, and waits until the stream has accepted it: a peer that reads slowly slows
   /// down the sender. Fails with WebSocketError::invalid_utf8 for text that is not UTF-8; with
@@ -250,7 +256,8 @@ class WebSocket {
 ///
 /// The WebSocket must not outlive the handler's server. The connection counts as served until the
 /// handler ends. When the server begins to shut down, the WebSocket is closed with
-/// CloseCode::going_away, and receive() fails with StreamError::eof: see Request::shutdown_token().
+/// WebSocketOptions::shutdown_code, and receive() fails with StreamError::eof: see
+/// Request::shutdown_token().
 [[nodiscard]] Task<Result<WebSocket>> accept_websocket(Request& request, Response& response,
                                                        WebSocketOptions options = {});
 

@@ -14,8 +14,8 @@
 
 namespace tambour::http {
 
-/// The status codes of close frames (RFC 6455, section 7.4). A program may use 3000 to 4999 as well.
-/// Others that a close frame may contain: 1000 to 1003 and 1007 to 1014.
+/// The status codes of close frames (RFC 6455, section 7.4). A program may use 3000 to 4999 as
+/// well. Others that a close frame may contain: 1000 to 1003 and 1007 to 1014.
 enum class CloseCode : std::uint16_t {
   normal = 1000,
   going_away = 1001,

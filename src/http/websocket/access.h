@@ -1,0 +1,18 @@
+// Makes WebSockets of connections whose opening handshake the library has performed.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include <tambour/detail/namespaces.h>
+#include <tambour/http/websocket.h>
+
+namespace tambour::http::detail::websocket {
+
+struct Access {
+  [[nodiscard]] static WebSocket make(std::shared_ptr<Connection> connection) noexcept {
+    return WebSocket(std::move(connection));
+  }
+};
+
+}  // namespace tambour::http::detail::websocket

@@ -1,0 +1,328 @@
+// Connection: receiving, and the time limits of the peer.
+#include "http/websocket/connection.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <span>
+#include <utility>
+
+#include <tambour/net/stream_error.h>
+#include <tambour/task/sleep.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/failure.h"
+#include "http/websocket/mask_keys.h"
+#include "http_message/ws/error.h"
+#include "loop/core.h"
+
+namespace tambour::http::detail::websocket {
+namespace {
+
+constexpr std::size_t read_bytes = std::size_t{64} * 1024;
+/// Control frames are counted for this long.
+constexpr Duration control_interval = std::chrono::seconds(20);
+
+bool is_utf8_so_far(ws::Utf8Validator& validator, const Buffer& text) {
+  Buffer rest = text.slice();
+  while (!rest.empty()) {
+    const std::span<const std::byte> piece = rest.front();
+    if (!validator.append(piece)) return false;
+    rest.consume(piece.size());
+  }
+  return true;
+}
+
+}  // namespace
+
+/// While a task waits in receive() or receive_part().
+class Connection::Receiving {
+ public:
+  explicit Receiving(Connection& self) noexcept : self_(self) {
+    tambour::detail::base::check(
+        !self.is_receiving_,
+        "WebSocket::receive() called while another task receives: let one task receive, and pass "
+        "the messages on");
+    self.is_receiving_ = true;
+    // The time in which no task received does not count for the peer.
+    const Duration paused = self.loop_.now() - self.stopped_receiving_at_;
+    self.received_at_ = tambour::detail::base::saturating_add(self.received_at_, paused);
+    if (self.pinged_at_ != never)
+      self.pinged_at_ = tambour::detail::base::saturating_add(self.pinged_at_, paused);
+  }
+  Receiving(const Receiving&) = delete;
+  Receiving& operator=(const Receiving&) = delete;
+  ~Receiving() {
+    self_.is_receiving_ = false;
+    self_.stopped_receiving_at_ = self_.loop_.now();
+    // close() receives if this task does not go on.
+    self_.ended_.set();
+    if (!self_.receive_error_) self_.ended_.reset();
+  }
+
+ private:
+  Connection& self_;
+};
+
+Connection::Connection(ByteStream stream, ws::Role role,
+                       std::shared_ptr<const WebSocketOptions> options, std::string subprotocol,
+                       const std::optional<ws::DeflateAgreement>& deflate)
+    : loop_(stream.loop()),
+      stream_(std::move(stream)),
+      options_(std::move(options)),
+      subprotocol_(std::move(subprotocol)),
+      compression_(deflate ? make_compression(*deflate, role, *options_) : nullptr),
+      limits_{.frame_bytes_max = options_->frame_bytes_max,
+              .message_bytes_max = options_->message_bytes_max,
+              .fragments_max = options_->fragments_max,
+              .control_frames_max = options_->control_frames_max},
+      parser_(role, limits_, compression_ != nullptr),
+      writer_(role, role == ws::Role::client ? &fill_mask_key : nullptr),
+      peer_timer_(loop_, [this] { check_peer(); }),
+      progress_timer_(loop_, [this] { check_progress(); }),
+      received_at_(loop_.now()),
+      stopped_receiving_at_(received_at_),
+      control_counted_since_(received_at_),
+      is_client_(role == ws::Role::client),
+      progress_(loop_),
+      ended_(loop_),
+      tasks_(loop_) {
+  if (options_->ping_interval > Duration::zero()) peer_timer_.start(options_->ping_interval);
+}
+
+Task<Result<WebSocketMessage>> Connection::receive(Pointer self) {
+  const Receiving receiving(*self);
+  for (;;) {
+    WebSocketPart part;
+    const Step step = self->step(self->message_, read_bytes, part);
+    if (step == Step::failed) co_return std::unexpected(self->receive_error_);
+    if (step == Step::part) {
+      if (!part.is_last) continue;
+      if (self->turn_.is_over(tambour::detail::loop::core_of(self->loop_))) {
+        // The other connections of the loop run before the message that follows. This one is not
+        // lost if the task is cancelled here.
+        static_cast<void>(co_await sleep_for(Duration::zero()));
+      }
+      co_return WebSocketMessage(std::exchange(self->message_, Buffer()), part.is_text);
+    }
+    self->begin_wait();
+    const Result<std::size_t> received = co_await self->stream_.read(self->input_, read_bytes);
+    const Result<> ended = self->end_wait(received);
+    if (!ended) co_return std::unexpected(ended.error());
+  }
+}
+
+Task<Result<WebSocketPart>> Connection::receive_part(Pointer self, Buffer& into,
+                                                     std::size_t bytes_max) {
+  const Receiving receiving(*self);
+  for (;;) {
+    WebSocketPart part;
+    const Step step = self->step(into, std::max(bytes_max, std::size_t{1}), part);
+    if (step == Step::failed) co_return std::unexpected(self->receive_error_);
+    if (step == Step::part) {
+      if (self->turn_.is_over(tambour::detail::loop::core_of(self->loop_)))
+        static_cast<void>(co_await sleep_for(Duration::zero()));
+      co_return part;
+    }
+    self->begin_wait();
+    const Result<std::size_t> received = co_await self->stream_.read(self->input_, read_bytes);
+    const Result<> ended = self->end_wait(received);
+    if (!ended) co_return std::unexpected(ended.error());
+  }
+}
+
+/// Makes progress without waiting.
+Connection::Step Connection::step(Buffer& into, std::size_t bytes_max, WebSocketPart& part) {
+  for (;;) {
+    if (receive_error_) return Step::failed;
+    if (compression_ != nullptr && compression_->has_input) {
+      const Step decompressed = decompress(into, bytes_max, part);
+      if (decompressed != Step::input) return decompressed;
+      continue;
+    }
+    return parse(into, bytes_max, part);
+  }
+}
+
+Connection::Step Connection::parse(Buffer& into, std::size_t bytes_max, WebSocketPart& part) {
+  using Event = ws::FrameParser::Event;
+  for (;;) {
+    const std::size_t before = into.size();
+    Buffer compressed;
+    Buffer& target = compression_ != nullptr ? compressed : into;
+    const Result<Event> event = parser_.parse(input_, target, bytes_max);
+    if (!event) return violate(event.error());
+    switch (*event) {
+      case Event::none:
+        return Step::input;
+      case Event::ping:
+        handle_ping();
+        break;
+      case Event::pong:
+        handle_pong();
+        break;
+      case Event::close:
+        handle_close();
+        return Step::failed;
+      case Event::data:
+      case Event::message_end:
+        if (compression_ != nullptr && parser_.is_compressed()) {
+          compression_->received.append(std::move(compressed));
+          compression_->has_input = true;
+          compression_->is_last = *event == Event::message_end;
+          return step(into, bytes_max, part);
+        }
+        if (compression_ != nullptr) into.append(std::move(compressed));
+        part = {.bytes = into.size() - before,
+                .is_text = parser_.is_text(),
+                .is_last = *event == Event::message_end};
+        stats_.bytes_received += part.bytes;
+        if (part.is_last) ++stats_.messages_received;
+        return Step::part;
+    }
+  }
+}
+
+Connection::Step Connection::decompress(Buffer& into, std::size_t bytes_max, WebSocketPart& part) {
+  Compression& compression = *compression_;
+  Buffer piece;
+  const auto progress =
+      compression.decompress(compression.received, compression.is_last, piece, bytes_max);
+  if (!progress) return violate(progress.error());
+  if (parser_.is_text() && !is_utf8_so_far(compression.validator, piece))
+    return violate(WebSocketError::invalid_utf8);
+  if (progress->is_done) {
+    if (parser_.is_text() && !compression.validator.is_complete())
+      return violate(WebSocketError::invalid_utf8);
+    compression.validator.restart();
+  }
+  if (progress->is_done || progress->added < bytes_max) compression.has_input = false;
+  if (progress->added == 0 && !progress->is_done) return Step::input;
+  into.append(std::move(piece));
+  part = {.bytes = progress->added, .is_text = parser_.is_text(), .is_last = progress->is_done};
+  stats_.bytes_received += part.bytes;
+  if (part.is_last) ++stats_.messages_received;
+  return Step::part;
+}
+
+/// Only the last of several pings is answered if the peer does not read: RFC 6455, section 5.5.3.
+void Connection::handle_ping() {
+  ++stats_.pings_received;
+  if (tambour::detail::base::saturating_add(control_counted_since_, control_interval) <
+      loop_.now()) {
+    control_counted_since_ = loop_.now();
+    parser_.restart_control_frames();
+  }
+  if (has_sent_close_) return;
+  pong_ = parser_.control_payload();
+  owes_pong_ = true;
+  if (is_writing_) return;
+  append_pong();
+  start_writing();
+}
+
+void Connection::handle_pong() noexcept {
+  ++stats_.pongs_received;
+  if (pinged_at_ == never) return;
+  round_trip_time_ = loop_.now() - pinged_at_;
+  pinged_at_ = never;
+}
+
+void Connection::handle_close() {
+  has_received_close_ = true;
+  close_code_ = parser_.close_code();
+  close_reason_ = parser_.control_payload();
+  if (!has_sent_close_) {
+    // A code that was not sent cannot be returned.
+    static_cast<void>(append_close(close_code_, {}));
+    start_close_timer();
+    start_writing();
+  }
+  end_receiving(StreamError::eof);
+}
+
+/// The peer has broken the protocol or a limit: tells it why. What it sends after that is discarded
+/// by close().
+Connection::Step Connection::violate(const Error& error) {
+  if (!has_sent_close_) {
+    static_cast<void>(append_close(ws::close_code_for(error), {}));
+    start_close_timer();
+    start_writing();
+  }
+  end_receiving(error);
+  return Step::failed;
+}
+
+void Connection::begin_wait() noexcept {
+  if (!peer_timer_.is_started() && options_->ping_interval > Duration::zero())
+    peer_timer_.start(options_->ping_interval);
+}
+
+Result<> Connection::end_wait(Result<std::size_t> received) {
+  if (received && *received > 0) {
+    received_at_ = loop_.now();
+    return {};
+  }
+  if (error_) return std::unexpected(error_);
+  // The task was asked to stop. It may receive again.
+  if (!received && received.error() == system_error(ECANCELED) && stream_.is_open())
+    return std::unexpected(received.error());
+  fail(received ? Error(StreamError::truncated) : received.error());
+  return std::unexpected(receive_error_);
+}
+
+/// Nothing will be received any more. Frames can still be sent.
+void Connection::end_receiving(const Error& error) noexcept {
+  if (receive_error_) return;
+  receive_error_ = error;
+  input_.clear();
+  message_.clear();
+  ended_.set();
+}
+
+/// The connection has ended.
+void Connection::fail(const Error& error) noexcept {
+  if (!error_) error_ = error;
+  end_receiving(error);
+  peer_timer_.stop();
+  progress_timer_.stop();
+  drain_.reset();
+  queue_.clear();
+  stream_.close();
+  wake_senders();
+}
+
+void Connection::abort() noexcept { fail(system_error(ECANCELED)); }
+
+/// Runs when a ping may be due, or an answer overdue.
+void Connection::check_peer() noexcept {
+  using tambour::detail::base::saturating_add;
+  if (close_deadline_ != never) {
+    if (close_deadline_ <= loop_.now()) return fail(system_error(ETIMEDOUT));
+    return peer_timer_.start_at(close_deadline_);
+  }
+  if (!is_receiving_) return peer_timer_.start(options_->ping_interval);
+  if (pinged_at_ != never && received_at_ >= pinged_at_) pinged_at_ = never;
+  if (pinged_at_ != never && options_->pong_timeout > Duration::zero()) {
+    const TimePoint overdue = saturating_add(pinged_at_, options_->pong_timeout);
+    if (overdue <= loop_.now()) return fail(system_error(ETIMEDOUT));
+    return peer_timer_.start_at(overdue);
+  }
+  const TimePoint due = saturating_add(received_at_, options_->ping_interval);
+  if (due > loop_.now()) return peer_timer_.start_at(due);
+  send_keep_alive();
+  if (!error_)
+    peer_timer_.start(options_->pong_timeout > Duration::zero() ? options_->pong_timeout
+                                                                : options_->ping_interval);
+}
+
+void Connection::send_keep_alive() {
+  if (has_sent_close_) return;
+  const Result<> pinged = ping({});
+  // If bytes wait to be sent, the time limit of writes applies.
+  if (!pinged && pinged.error() != system_error(EAGAIN)) fail(pinged.error());
+}
+
+void Connection::close_on(std::stop_token token) { drain_.emplace(std::move(token), Drain{*this}); }
+
+}  // namespace tambour::http::detail::websocket

@@ -1,0 +1,206 @@
+// Connection: the queue of frames, and the task that writes it.
+//
+// The first task that sends writes its message itself. Messages that others queue meanwhile are
+// written by a task in the background, which also takes over if the writing task is cancelled.
+#include <cerrno>
+#include <new>
+#include <utility>
+
+#include <tambour/net/stream_error.h>
+
+#include "base/failure.h"
+#include "http/websocket/connection.h"
+#include "http_message/ws/error.h"
+
+namespace tambour::http::detail::websocket {
+namespace {
+
+bool is_utf8(const Buffer& text) {
+  ws::Utf8Validator validator;
+  Buffer rest = text.slice();
+  while (!rest.empty()) {
+    const std::span<const std::byte> piece = rest.front();
+    if (!validator.append(piece)) return false;
+    rest.consume(piece.size());
+  }
+  return validator.is_complete();
+}
+
+}  // namespace
+
+/// While a task writes. When it ends, or its coroutine is destroyed, what is left is written in the
+/// background.
+class Connection::Writing {
+ public:
+  explicit Writing(Connection& self) noexcept : self_(self) { self.is_writing_ = true; }
+  Writing(const Writing&) = delete;
+  Writing& operator=(const Writing&) = delete;
+  ~Writing() {
+    self_.is_writing_ = false;
+    self_.progress_timer_.stop();
+    if (!self_.sending_.empty()) {
+      self_.sending_.append(std::move(self_.queue_));
+      self_.queue_ = std::exchange(self_.sending_, Buffer());
+    }
+    self_.wake_senders();
+    self_.start_writing();
+  }
+
+ private:
+  Connection& self_;
+};
+
+Result<> Connection::check_sending() const noexcept {
+  if (error_) return std::unexpected(error_);
+  if (!stream_.is_open()) return tambour::detail::base::failure(EBADF);
+  if (has_sent_close_) return std::unexpected(receive_error_ ? receive_error_ : StreamError::eof);
+  return {};
+}
+
+void Connection::append_message(WebSocketMessage message) {
+  append_part(std::move(message.data), true, message.is_text);
+  ++stats_.messages_sent;
+}
+
+void Connection::append_part(Buffer part, bool is_last, bool is_text) {
+  const std::size_t bytes = part.size();
+  const bool begins = !writer_.is_within_message();
+  if (begins) is_sending_compressed_ = compression_ != nullptr && compression_->compresses(bytes);
+  try {
+    Buffer frames;
+    if (is_sending_compressed_) {
+      Buffer compressed;
+      compression_->compress(std::move(part), is_last, compressed);
+      part = std::move(compressed);
+    }
+    writer_.append_part(frames, std::move(part), is_last,
+                        {.opcode = is_text ? ws::Opcode::text : ws::Opcode::binary,
+                         .is_compressed = is_sending_compressed_});
+    queue_frames(std::move(frames));
+  } catch (...) {
+    // The peer could not decompress what follows, and would take the next message for a fragment.
+    if (is_sending_compressed_ || !begins || !is_last) fail(system_error(ENOMEM));
+    throw;
+  }
+  stats_.bytes_sent += bytes;
+}
+
+void Connection::queue_frames(Buffer frames) {
+  const std::size_t bytes = frames.size();
+  queue_.append(std::move(frames));
+  queued_total_ += bytes;
+}
+
+Task<Result<>> Connection::send(Pointer self, WebSocketMessage message) {
+  if (message.is_text && !is_utf8(message.data))
+    co_return ws::failure(WebSocketError::invalid_utf8);
+  while (self->unsent_bytes() >= self->options_->unsent_bytes_max && !self->error_) {
+    const Result<> waited = co_await self->progress_.wait();
+    if (!waited) co_return waited;
+  }
+  if (const Result<> checked = self->check_sending(); !checked) co_return checked;
+  self->append_message(std::move(message));
+  if (!self->is_writing_) co_return co_await self->write_queue();
+  co_return co_await write_until(self, self->queued_total_);
+}
+
+Task<Result<>> Connection::send_part(Pointer self, Buffer part, bool is_last, bool is_text) {
+  while (self->unsent_bytes() >= self->options_->unsent_bytes_max && !self->error_) {
+    const Result<> waited = co_await self->progress_.wait();
+    if (!waited) co_return waited;
+  }
+  if (const Result<> checked = self->check_sending(); !checked) co_return checked;
+  self->append_part(std::move(part), is_last, is_text);
+  if (is_last) ++self->stats_.messages_sent;
+  if (!self->is_writing_) co_return co_await self->write_queue();
+  co_return co_await write_until(self, self->queued_total_);
+}
+
+Result<> Connection::try_send(WebSocketMessage message) {
+  if (const Result<> checked = check_sending(); !checked) return checked;
+  if (message.is_text && !is_utf8(message.data)) return ws::failure(WebSocketError::invalid_utf8);
+  if (unsent_bytes() >= options_->unsent_bytes_max) return tambour::detail::base::failure(EAGAIN);
+  append_message(std::move(message));
+  start_writing();
+  return {};
+}
+
+Result<> Connection::ping(std::string_view payload) {
+  if (const Result<> checked = check_sending(); !checked) return checked;
+  if (unsent_bytes() >= options_->unsent_bytes_max) return tambour::detail::base::failure(EAGAIN);
+  Buffer frame;
+  if (const Result<> appended = writer_.append_ping(frame, payload); !appended) return appended;
+  queue_frames(std::move(frame));
+  pinged_at_ = loop_.now();
+  start_writing();
+  return {};
+}
+
+void Connection::append_pong() {
+  if (!std::exchange(owes_pong_, false)) return;
+  Buffer frame;
+  static_cast<void>(writer_.append_pong(frame, pong_));
+  queue_frames(std::move(frame));
+}
+
+Task<Result<>> Connection::flush(Pointer self) {
+  if (self->error_) co_return std::unexpected(self->error_);
+  co_return co_await write_until(self, self->queued_total_);
+}
+
+/// Waits until the stream has accepted everything up to a position in the sequence of frames.
+Task<Result<>> Connection::write_until(Pointer self, std::uint64_t position) {
+  while (self->queued_total_ - self->unsent_bytes() < position && !self->error_) {
+    const Result<> waited = co_await self->progress_.wait();
+    if (!waited) co_return waited;
+  }
+  if (self->error_) co_return std::unexpected(self->error_);
+  co_return {};
+}
+
+/// Writes what is queued now. The caller keeps the connection.
+Task<Result<>> Connection::write_queue() {
+  const Writing writing(*this);
+  append_pong();
+  sending_ = std::exchange(queue_, Buffer());
+  sending_before_ = sending_.size();
+  if (options_->write_timeout > Duration::zero()) progress_timer_.start(options_->write_timeout);
+  const Result<> written = co_await stream_.write(sending_);
+  if (written) co_return written;
+  if (error_) co_return std::unexpected(error_);
+  // If the task was asked to stop, the rest is written in the background.
+  if (written.error() != system_error(ECANCELED) || !stream_.is_open()) fail(written.error());
+  co_return written;
+}
+
+Task<> Connection::write_in_background() {
+  while (!queue_.empty() && !error_) static_cast<void>(co_await write_queue());
+  writes_in_background_ = false;
+}
+
+void Connection::start_writing() noexcept {
+  if (is_writing_ || writes_in_background_ || error_) return;
+  if (queue_.empty() && !owes_pong_) return;
+  writes_in_background_ = true;
+  try {
+    append_pong();
+    tasks_.spawn(write_in_background());
+  } catch (const std::bad_alloc&) {
+    writes_in_background_ = false;
+    fail(system_error(ENOMEM));
+  }
+}
+
+void Connection::check_progress() noexcept {
+  if (!is_writing_) return;
+  if (sending_.size() == sending_before_) return fail(system_error(ETIMEDOUT));
+  sending_before_ = sending_.size();
+  progress_timer_.start(options_->write_timeout);
+}
+
+void Connection::wake_senders() noexcept {
+  progress_.set();
+  progress_.reset();
+}
+
+}  // namespace tambour::http::detail::websocket
