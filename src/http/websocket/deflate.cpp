@@ -17,7 +17,7 @@ namespace tambour::http::detail::websocket {
 namespace {
 
 using ws::failure;
-using ws::WebSocketError;
+using http::WebSocketError;
 
 /// What a flush appends: the header of an empty block follows the last bits, this is the rest of
 /// it. RFC 7692, section 7.2.1.

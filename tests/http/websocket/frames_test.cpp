@@ -1,0 +1,163 @@
+// What a server of WebSockets answers to each frame, byte by byte, and to requests that are not
+// opening handshakes.
+#include <string>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include <tambour/tambour.h>
+
+#include "http/support/websockets.h"
+
+namespace tambour::websocket_frames_test {
+namespace {
+
+using namespace std::string_literals;
+using namespace std::chrono_literals;
+using test::client_frame;
+using test::close_payload;
+
+class WebSocketFrames : public test::WebSocketServing {
+ public:
+  void serve_echo(http::WebSocketOptions options = {}) {
+    serve(http::serve_websocket(&test::echo, std::move(options)));
+  }
+};
+
+const std::string closing = client_frame(0x88, close_payload(1000));
+const std::string closed = "\x88\x02\x03\xe8";
+
+TEST_F(WebSocketFrames, messages_come_back) {
+  serve_echo();
+  EXPECT_EQ(frames_after(client_frame(0x81, "hello") + client_frame(0x82, "\0\xff"s) +
+                         client_frame(0x81, "") + closing),
+            "\x81\x05hello\x82\x02\0\xff\x81\0"s + closed);
+}
+
+TEST_F(WebSocketFrames, fragments_form_one_message) {
+  serve_echo();
+  EXPECT_EQ(frames_after(client_frame(0x01, "he") + client_frame(0x89, "ping") +
+                         client_frame(0x00, "") + client_frame(0x80, "llo") + closing),
+            "\x8a\x04pingx"s.substr(0, 6) + "\x81\x05hello" + closed);
+}
+
+TEST_F(WebSocketFrames, the_last_of_several_pings_is_answered) {
+  serve_echo();
+  const std::string answer = frames_after(client_frame(0x89, "1") + client_frame(0x89, "2") +
+                                          client_frame(0x8a, "unasked") + closing);
+  EXPECT_TRUE(answer.ends_with("\x8a\x01"s + "2" + closed)) << answer;
+}
+
+TEST_F(WebSocketFrames, close_frames_are_answered_with_their_code) {
+  serve_echo();
+  EXPECT_EQ(frames_after(client_frame(0x88, "")), "\x88\0"s);
+  EXPECT_EQ(frames_after(client_frame(0x88, close_payload(3456, "bye"))), "\x88\x02\x0d\x80");
+  EXPECT_EQ(frames_after(closing + client_frame(0x81, "ignored")), closed);
+}
+
+TEST_F(WebSocketFrames, broken_rules_close_with_their_code) {
+  http::WebSocketOptions options;
+  options.message_bytes_max = 10;
+  options.fragments_max = 3;
+  serve_echo(std::move(options));
+  const auto code_after = [this](const std::string& sent) {
+    const std::string frames = frames_after(sent);
+    if (frames.size() < 4 || frames.substr(0, 2) != "\x88\x02") return 0;
+    return (static_cast<unsigned char>(frames[2]) << 8) + static_cast<unsigned char>(frames[3]);
+  };
+  EXPECT_EQ(code_after("\x81\x02hi"), 1002);             // Not masked.
+  EXPECT_EQ(code_after(client_frame(0xC1, "a")), 1002);  // RSV1 without an extension.
+  EXPECT_EQ(code_after(client_frame(0x83, "a")), 1002);  // A reserved opcode.
+  EXPECT_EQ(code_after(client_frame(0x80, "a")), 1002);  // No message to continue.
+  EXPECT_EQ(code_after(client_frame(0x88, "x")), 1002);  // Half a code.
+  EXPECT_EQ(code_after(client_frame(0x88, close_payload(1006))), 1002);
+  EXPECT_EQ(code_after(client_frame(0x81, "\xff")), 1007);
+  EXPECT_EQ(code_after(client_frame(0x88, close_payload(1000, "\xc0\x80"))), 1007);
+  EXPECT_EQ(code_after(client_frame(0x82, "12345678901")), 1009);
+  EXPECT_EQ(code_after(client_frame(0x02, "123456") + client_frame(0x80, "12345")), 1009);
+  EXPECT_EQ(code_after(client_frame(0x02, "") + client_frame(0, "") + client_frame(0, "") +
+                       client_frame(0, "")),
+            1009);
+}
+
+TEST_F(WebSocketFrames, control_frames_without_end_close_with_1008) {
+  http::WebSocketOptions options;
+  options.control_frames_max = 5;
+  serve_echo(std::move(options));
+  std::string pings;
+  for (int i = 0; i < 6; ++i) pings += client_frame(0x89, "");
+  EXPECT_TRUE(frames_after(pings).ends_with("\x88\x02\x03\xf0"));
+}
+
+TEST_F(WebSocketFrames, a_client_that_keeps_sending_after_an_error_gets_the_close_frame) {
+  serve_echo();
+  std::string sent = client_frame(0x83, "a");
+  for (int i = 0; i < 1000; ++i) sent += client_frame(0x82, std::string(1000, 'x'));
+  EXPECT_EQ(frames_after(std::move(sent)), "\x88\x02\x03\xea");
+}
+
+TEST_F(WebSocketFrames, other_requests_are_rejected) {
+  serve_echo();
+  const auto status_of = [this](const std::string& request) {
+    return ask(request + "Connection: close\r\n\r\n").substr(9, 3);
+  };
+  const auto without_end = [](std::string text) { return text.substr(0, text.size() - 2); };
+  std::string handshake = WebSocketServing::handshake();
+  const auto changed = [&](const std::string& from, const std::string& to) {
+    std::string request = handshake;
+    request.replace(request.find(from), from.size(), to);
+    return request;
+  };
+  const auto only_status = [this](const std::string& request) { return ask(request).substr(9, 3); };
+  EXPECT_EQ(status_of("GET / HTTP/1.1\r\nHost: a\r\n"), "426");
+  EXPECT_EQ(status_of("POST / HTTP/1.1\r\nHost: a\r\n"), "405");
+  EXPECT_EQ(only_status(changed("Version: 13", "Version: 8") +
+                        "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"),
+            "426");
+  EXPECT_EQ(only_status(changed("dGhlIHNhbXBsZSBub25jZQ==", "c2hvcnQ=") +
+                        "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"),
+            "400");
+  EXPECT_EQ(without_end(handshake).size() + 2, handshake.size());
+}
+
+TEST_F(WebSocketFrames, origins_of_other_sites_are_rejected) {
+  http::WebSocketOptions options;
+  options.origins = {"https://friend.example"};
+  serve_echo(std::move(options));
+  const std::string end = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+  EXPECT_EQ(ask(handshake("Origin: https://evil.example\r\n") + end).substr(9, 3), "403");
+  EXPECT_EQ(ask(handshake("Origin: null\r\n") + end).substr(9, 3), "403");
+  EXPECT_EQ(ask(handshake("Origin: https://friend.example\r\n") + closing).substr(9, 3), "101");
+  EXPECT_EQ(ask(handshake("Origin: http://server.example.com\r\n") + closing).substr(9, 3), "101");
+  EXPECT_EQ(ask(handshake() + closing).substr(9, 3), "101");
+  server_.reset();
+  http::WebSocketOptions open;
+  open.accepts_any_origin = true;
+  serve_echo(std::move(open));
+  EXPECT_EQ(ask(handshake("Origin: https://evil.example\r\n") + closing).substr(9, 3), "101");
+}
+
+TEST_F(WebSocketFrames, the_first_common_subprotocol_is_chosen) {
+  http::WebSocketOptions options;
+  options.subprotocols = {"v1.chat", "v2.chat"};
+  serve_echo(std::move(options));
+  const std::string answer =
+      ask(handshake("Sec-WebSocket-Protocol: v3.chat, v2.chat, v1.chat\r\n") + closing);
+  EXPECT_NE(answer.find("Sec-WebSocket-Protocol: v2.chat\r\n"), std::string::npos) << answer;
+  const std::string none = ask(handshake("Sec-WebSocket-Protocol: v3.chat\r\n") + closing);
+  EXPECT_EQ(none.find("Sec-WebSocket-Protocol"), std::string::npos) << none;
+}
+
+TEST_F(WebSocketFrames, arrive_in_any_pieces) {
+  serve_echo();
+  const std::string sent = client_frame(0x01, "ab") + client_frame(0x89, "p") +
+                           client_frame(0x80, std::string(200, 'c')) + closing;
+  const std::string expected = "\x8a\x01p\x81\x7e\0\xca"s + "ab" + std::string(200, 'c') + closed;
+  for (std::size_t cut = 0; cut <= sent.size(); ++cut) {
+    const std::string all = ask_in_pieces({handshake() + sent.substr(0, cut), sent.substr(cut)});
+    EXPECT_EQ(all.substr(all.find("\r\n\r\n") + 4), expected) << cut;
+  }
+}
+
+}  // namespace
+}  // namespace tambour::websocket_frames_test
