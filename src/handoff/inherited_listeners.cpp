@@ -11,10 +11,10 @@
 #include <utility>
 
 #include "base/failure.h"
-#include "base/launch.h"
 #include "base/parse_number.h"
 #include "handoff/passed_tickets.h"
 #include "handoff/ready_pipe.h"
+#include "process/launch.h"
 
 namespace tambour {
 namespace {
@@ -41,7 +41,7 @@ Result<> set_close_on_exec(int count) noexcept {
   for (int fd = first_passed; fd < end; ++fd) {
     if (::fcntl(fd, F_SETFD, FD_CLOEXEC) == 0) continue;
     const Error error = system_error(errno);
-    detail::base::set_close_on_exec(unsigned(fd), unsigned(end - 1));
+    detail::process::set_close_on_exec(unsigned(fd), unsigned(end - 1));
     return std::unexpected(error);
   }
   return {};

@@ -52,10 +52,10 @@ void point_to(std::vector<std::string>& strings, std::vector<char*>& pointers) {
 }  // namespace
 
 struct ProcessState::Preparation {
-  base::Launch launch;
+  Launch launch;
   std::vector<std::string> arguments;
   std::vector<std::string> environment;
-  base::Launch::Credentials credentials{};
+  Launch::Credentials credentials{};
   std::vector<UniqueFd> opened;  ///< The child's ends of pipes, and /dev/null.
 
   explicit Preparation(const ProcessOptions& options)
@@ -82,8 +82,8 @@ struct ProcessState::Preparation {
                      .groups = options.credentials->supplementary_groups};
       launch.credentials = &credentials;
     }
-    if (options.group == ProcessGroup::new_group) launch.group = base::Launch::Group::new_group;
-    if (options.group == ProcessGroup::session) launch.group = base::Launch::Group::new_session;
+    if (options.group == ProcessGroup::new_group) launch.group = Launch::Group::new_group;
+    if (options.group == ProcessGroup::session) launch.group = Launch::Group::new_session;
     launch.keeps_ignored_signals = options.keep_ignored_signals;
     launch.death_signal = options.parent_death_signal;
     launch.is_subreaper = options.subreaper;
@@ -120,7 +120,7 @@ ProcessState::~ProcessState() {
   } else if (!status_) {
     // The loop is being destroyed before it has reaped a child that was killed. Usually the child
     // has already ended.
-    base::reap(pid(), WNOHANG);
+    reap(pid(), WNOHANG);
   }
 }
 
@@ -175,7 +175,7 @@ Result<> ProcessState::open_stream(EventLoop& loop, Stdio stdio, int as, PipeStr
     case Stdio::Kind::same_as_output:
       if (as != STDERR_FILENO) return base::failure(EINVAL);
       fd = STDOUT_FILENO;
-      for (const base::Launch::PassedFd& passed : preparation.launch.passed) {
+      for (const Launch::PassedFd& passed : preparation.launch.passed) {
         if (passed.as == STDOUT_FILENO) fd = passed.fd;
       }
       break;
@@ -210,7 +210,7 @@ Result<> ProcessState::launch(EventLoop& loop, const ProcessOptions& options) {
   if (auto opened = open_cgroup(options, preparation); !opened) return opened;
   if (auto opened = open_streams(loop, options, preparation); !opened) return opened;
   const events::ChildTable::Launching launching;
-  auto launched = base::launch(preparation.launch);
+  auto launched = launch(preparation.launch);
   if (!launched) return std::unexpected(launched.error());
   pidfd_ = std::move(launched->pidfd);
   child_ = Child(loop, launched->pid, [this](const ChildStatus& status) { ended(status); });
@@ -226,7 +226,7 @@ Result<> ProcessState::launch(EventLoop& loop, const ProcessOptions& options) {
     // its own.
     if (started.error() != system_error(ECHILD))
       ::kill(leads_group_ ? -launched->pid : launched->pid, SIGKILL);
-    base::reap(launched->pid, __WALL);
+    reap(launched->pid, __WALL);
     return started;
   }
   if (options.timeout > Duration::zero()) start_deadline(options.timeout);

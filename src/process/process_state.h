@@ -12,7 +12,7 @@
 #include <tambour/loop/timer.h>
 #include <tambour/process/process.h>
 
-#include "base/launch.h"
+#include "process/launch.h"
 #include "events/child_table.h"
 #include "loop/core.h"
 
@@ -57,7 +57,7 @@ class ProcessState final : public detail::LoopOwned {
   PipeStream error_output;
 
  private:
-  /// The strings and descriptors that base::Launch refers to.
+  /// The strings and descriptors that Launch refers to.
   struct Preparation;
   struct ExitCall final : detail::ReadyNode {
     explicit ExitCall(ProcessState& owner) noexcept : detail::ReadyNode(&run), state(owner) {}

@@ -98,7 +98,8 @@ class Result {
 
   /// The default argument is for braces: `return {{.name = "x"}};`.
   template <class U = T>
-    requires(detail::ResultValue<U> && std::is_constructible_v<T, U>)
+    requires((detail::ResultValue<U> || std::same_as<std::remove_cvref_t<U>, T>) &&
+             std::is_constructible_v<T, U>)
   constexpr explicit(!std::is_convertible_v<U, T>) Result(U&& value)
       : state_(std::in_place, std::forward<U>(value)) {}
 

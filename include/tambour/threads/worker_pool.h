@@ -185,7 +185,7 @@ class WorkerPool::Run {
     if constexpr (std::is_void_v<Value>) {
       return {};
     } else {
-      return std::get<1>(std::move(call_->outcome));
+      return detail::ResultOf<Value>(std::get<1>(std::move(call_->outcome)));
     }
   }
 

@@ -88,9 +88,10 @@ Task<Result<Lease>> Pool::acquire(std::shared_ptr<Pool> pool, Origin origin) {
 Lease Pool::take_idle(const std::shared_ptr<Pool>& pool, const Origin& origin) noexcept {
   const auto found = pool->origins_.find(origin);
   if (found == pool->origins_.end()) return {};
-  auto connection = pool->take_idle(found->second);
-  if (connection == nullptr) return {};
-  return Lease(pool, found->second, std::move(connection));
+  PooledConnection* const idle = pool->find_idle(found->second);
+  if (idle == nullptr) return {};
+  pool->end_idle(*idle);
+  return Lease(pool, *idle);
 }
 
 OriginState& Pool::state_of(const Origin& origin) {

@@ -81,23 +81,19 @@ Task<Result<WebSocket>> accept(Request& request, Response& response, OptionsPoin
   co_return detail::websocket::Access::make(std::move(connection));
 }
 
-/// Completes the closing handshake, whoever has begun it.
-Task<> finish(WebSocket& socket, CloseCode code) {
-  if (socket.is_open()) static_cast<void>(co_await socket.close(code));
-}
-
-Task<> serve(Request& request, Response& response, std::shared_ptr<const WebSocketFunction> serve,
-             OptionsPointer options) {
+Task<> serve(Request& request, Response& response,
+             std::shared_ptr<const WebSocketFunction> function, OptionsPointer options) {
   Result<WebSocket> accepted = co_await accept(request, response, std::move(options));
   if (!accepted) co_return;
   WebSocket socket(std::move(*accepted));
   std::exception_ptr thrown;
   try {
-    co_await (*serve)(socket, request);
+    co_await (*function)(socket, request);
   } catch (...) {
     thrown = std::current_exception();
   }
-  co_await finish(socket, thrown == nullptr ? CloseCode::normal : CloseCode::internal_error);
+  const CloseCode code = thrown == nullptr ? CloseCode::normal : CloseCode::internal_error;
+  if (socket.is_open()) static_cast<void>(co_await socket.close(code));
   if (thrown != nullptr) std::rethrow_exception(thrown);
 }
 

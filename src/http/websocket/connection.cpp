@@ -98,7 +98,7 @@ Task<Result<WebSocketMessage>> Connection::receive(Pointer self) {
     if (step == Step::failed) co_return std::unexpected(self->receive_error_);
     if (step == Step::part) {
       if (!part.is_last) continue;
-      if (self->turn_.is_over(tambour::detail::loop::core_of(self->loop_))) {
+      if (self->budget_.is_exhausted(tambour::detail::loop::core_of(self->loop_))) {
         // The other connections of the loop run before the message that follows. This one is not
         // lost if the task is cancelled here.
         static_cast<void>(co_await sleep_for(Duration::zero()));
@@ -120,7 +120,7 @@ Task<Result<WebSocketPart>> Connection::receive_part(Pointer self, Buffer& into,
     const Step step = self->step(into, std::max(bytes_max, std::size_t{1}), part);
     if (step == Step::failed) co_return std::unexpected(self->receive_error_);
     if (step == Step::part) {
-      if (self->turn_.is_over(tambour::detail::loop::core_of(self->loop_)))
+      if (self->budget_.is_exhausted(tambour::detail::loop::core_of(self->loop_)))
         static_cast<void>(co_await sleep_for(Duration::zero()));
       co_return part;
     }

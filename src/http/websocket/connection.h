@@ -28,7 +28,7 @@
 #include "http_message/ws/extensions.h"
 #include "http_message/ws/frame_parser.h"
 #include "http_message/ws/frame_writer.h"
-#include "loop/turn.h"
+#include "loop/iteration_budget.h"
 
 namespace tambour::http::detail::websocket {
 
@@ -133,7 +133,7 @@ class Connection final {
   ws::FrameLimits limits_;
   ws::FrameParser parser_;
   ws::FrameWriter writer_;
-  tambour::detail::loop::Turn turn_;
+  tambour::detail::loop::IterationBudget budget_;
 
   Buffer input_;
   Buffer message_;  ///< The current message of receive(), whose task may have been cancelled.

@@ -16,8 +16,8 @@
 namespace tambour::http::detail::websocket {
 namespace {
 
-using ws::failure;
 using http::WebSocketError;
+using ws::failure;
 
 /// What a flush appends: the header of an empty block follows the last bits, this is the rest of
 /// it. RFC 7692, section 7.2.1.

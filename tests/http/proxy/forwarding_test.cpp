@@ -7,9 +7,9 @@
 
 #include <tambour/tambour.h>
 
-#include "http/support/proxied.h"
+#include "http/proxy/proxied.h"
 
-namespace tambour::proxy_test {
+namespace tambour::forwarding_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -347,4 +347,4 @@ TEST_F(HttpForwarding, a_client_that_goes_away_ends_the_request_of_the_server) {
 }
 
 }  // namespace
-}  // namespace tambour::proxy_test
+}  // namespace tambour::forwarding_test

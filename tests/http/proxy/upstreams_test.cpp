@@ -9,9 +9,9 @@
 
 #include <tambour/tambour.h>
 
-#include "http/support/proxied.h"
+#include "http/proxy/proxied.h"
 
-namespace tambour::proxy_test {
+namespace tambour::upstreams_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -480,4 +480,4 @@ TEST_F(HttpUpstreams, a_name_without_addresses_is_answered_with_503) {
 }
 
 }  // namespace
-}  // namespace tambour::proxy_test
+}  // namespace tambour::upstreams_test

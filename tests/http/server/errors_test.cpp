@@ -12,7 +12,7 @@
 
 #include "http/support/serving.h"
 
-namespace tambour::http_errors_test {
+namespace tambour::errors_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -221,4 +221,4 @@ TEST_F(HttpInterim, responses_precede_the_response) {
 }
 
 }  // namespace
-}  // namespace tambour::http_errors_test
+}  // namespace tambour::errors_test

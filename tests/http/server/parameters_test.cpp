@@ -12,7 +12,7 @@
 
 #include "http/support/serving.h"
 
-namespace tambour::http_parameters_test {
+namespace tambour::parameters_test {
 namespace {
 
 using http::Request;
@@ -152,4 +152,4 @@ TEST_F(HttpParameters, name_the_route) {
 }
 
 }  // namespace
-}  // namespace tambour::http_parameters_test
+}  // namespace tambour::parameters_test

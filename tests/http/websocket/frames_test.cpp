@@ -7,9 +7,9 @@
 
 #include <tambour/tambour.h>
 
-#include "http/support/websockets.h"
+#include "http/websocket/serving.h"
 
-namespace tambour::websocket_frames_test {
+namespace tambour::frames_test {
 namespace {
 
 using namespace std::string_literals;
@@ -160,4 +160,4 @@ TEST_F(WebSocketFrames, arrive_in_any_pieces) {
 }
 
 }  // namespace
-}  // namespace tambour::websocket_frames_test
+}  // namespace tambour::frames_test

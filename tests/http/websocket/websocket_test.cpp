@@ -10,7 +10,7 @@
 
 #include <tambour/tambour.h>
 
-#include "http/support/websockets.h"
+#include "http/websocket/serving.h"
 
 namespace tambour::websocket_test {
 namespace {
@@ -52,7 +52,8 @@ TEST_F(WebSockets, messages_are_compressed_if_both_ends_agree) {
   run([&]() -> Task<> {
     http::Client client(loop_);
     for (const bool compressed : {true, false}) {
-      WebSocket socket = co_await connect(client, compressed ? options : http::WebSocketOptions());
+      const http::WebSocketOptions chosen = compressed ? options : http::WebSocketOptions();
+      WebSocket socket = co_await connect(client, chosen);
       EXPECT_EQ(socket.has_compression(), compressed);
       for (int i = 0; i < 3; ++i) {
         const std::string text = "gr\xc3\xbc\xc3\x9f" + std::string(100'000, 'e');

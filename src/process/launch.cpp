@@ -1,6 +1,6 @@
 // Starts a program: a child made by clone(2) with CLONE_VFORK prepares descriptors, signals, limits
 // and credentials, calls execve(2), and returns its error in the shared memory.
-#include "base/launch.h"
+#include "process/launch.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -33,7 +33,7 @@
 #endif
 #endif
 
-namespace tambour::detail::base {
+namespace tambour::detail::process {
 namespace {
 
 constexpr int first_signal = 1;
@@ -290,7 +290,7 @@ bool reap(pid_t pid, int flags) noexcept {
 
 Result<Launched> launch(Launch& subject) noexcept {
   const Mapping mapping;
-  if (!mapping.is_open()) return failure(errno);
+  if (!mapping.is_open()) return base::failure(errno);
   auto* const shared = new (mapping.start())
       Shared{.launch = &subject, .ignored = 0, .error = 0, .parent = ::getpid()};
   if (subject.keeps_ignored_signals) shared->ignored = ignored_signals();
@@ -305,14 +305,14 @@ Result<Launched> launch(Launch& subject) noexcept {
   sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   int pidfd = -1;
-  const int pid =
-      system_call(Call::clone, ::clone, &run_child, mapping.end(), flags, shared, &pidfd);
+  const int pid = base::system_call(base::Call::clone, ::clone, &run_child, mapping.end(), flags,
+                                    shared, &pidfd);
   const int error = pid < 0 ? errno : shared->error;
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   UniqueFd owned(pidfd);
   if (error == 0) return Launched{.pid = pid, .pidfd = std::move(owned)};
   if (pid > 0) reap(pid, __WALL);
-  return failure(error);
+  return base::failure(error);
 }
 
-}  // namespace tambour::detail::base
+}  // namespace tambour::detail::process

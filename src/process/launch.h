@@ -16,7 +16,7 @@
 #include <tambour/base/result.h>
 #include <tambour/base/unique_fd.h>
 
-namespace tambour::detail::base {
+namespace tambour::detail::process {
 
 /// The parameters of the child process. Pointers refer to memory owned by the caller.
 struct Launch {
@@ -73,4 +73,4 @@ bool reap(pid_t pid, int flags) noexcept;
 /// value.
 int set_close_on_exec(unsigned first, unsigned last) noexcept;
 
-}  // namespace tambour::detail::base
+}  // namespace tambour::detail::process
