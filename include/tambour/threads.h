@@ -1,7 +1,10 @@
-// Groups of loops, worker pools, tasks on other loops.
+// Groups of loops, worker pools, tasks on other loops, channels between threads.
 // Includes all headers of <tambour/threads/>.
 #pragma once
 
+#include <tambour/threads/broadcast.h>    // IWYU pragma: export
+#include <tambour/threads/channel.h>      // IWYU pragma: export
 #include <tambour/threads/loop_group.h>   // IWYU pragma: export
 #include <tambour/threads/run_on.h>       // IWYU pragma: export
+#include <tambour/threads/watch.h>        // IWYU pragma: export
 #include <tambour/threads/worker_pool.h>  // IWYU pragma: export

@@ -159,6 +159,12 @@ void Core::warn_if_never_run() const noexcept {
       static_cast<unsigned long long>(posted));
 }
 
+bool Core::is_any_running_on_this_thread() noexcept {
+  const Core* core = first_on_thread;
+  while (core != nullptr && !core->is_running()) core = core->next_on_thread_;
+  return core != nullptr;
+}
+
 void Core::close(std::source_location function) noexcept {
   check_thread(function);
   if (depth_ != 0) [[unlikely]] {

@@ -62,6 +62,9 @@ class Core final : public backend::Owner {
   /// `loop` is compared but never dereferenced.
   [[nodiscard]] static Core* find_on_this_thread(const EventLoop* loop) noexcept;
 
+  /// True inside run(), run_once() or run_ready() of a loop of this thread.
+  [[nodiscard]] static bool is_any_running_on_this_thread() noexcept;
+
   /// True inside run(), run_once() or run_ready().
   [[nodiscard]] bool is_running() const noexcept { return depth_ != 0; }
 
