@@ -10,6 +10,7 @@
 #include <tambour/task/interval.h>     // IWYU pragma: export
 #include <tambour/task/mutex.h>        // IWYU pragma: export
 #include <tambour/task/scope.h>        // IWYU pragma: export
+#include <tambour/task/select.h>       // IWYU pragma: export
 #include <tambour/task/semaphore.h>    // IWYU pragma: export
 #include <tambour/task/sleep.h>        // IWYU pragma: export
 #include <tambour/task/task.h>         // IWYU pragma: export

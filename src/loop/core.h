@@ -205,6 +205,8 @@ class Core final : public backend::Owner {
   void resume_timers() noexcept;
   /// The number of the current iteration.
   [[nodiscard]] std::uint64_t iteration_number() const noexcept { return stats_.iterations; }
+  /// The number of earlier calls.
+  std::uint32_t next_selection() noexcept { return selections_++; }
   [[nodiscard]] LoopStats stats() const noexcept;
   void set_stall_detector(std::int64_t threshold_ns, Callback<void(const Stall&)> report) noexcept;
   void feed_fd(int fd, Events events) noexcept { backend_->feed(fd, events, ready_); }
@@ -336,6 +338,7 @@ class Core final : public backend::Owner {
   int depth_ = 0;         ///< Nesting depth of run().
   unsigned at_once_ = 0;  ///< I/O attempts made without waiting in this iteration.
   bool io_budget_exhausted_ = false;
+  std::uint32_t selections_ = 0;
   std::int64_t owners_ = 1;
   ReadyQueue ready_;          ///< Due in this iteration.
   ReadyQueue running_queue_;  ///< Being dispatched; keeps the remaining items if a callback throws.

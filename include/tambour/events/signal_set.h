@@ -75,6 +75,8 @@ class SignalSet {
 /// The awaitable of next(). May be moved until it is awaited.
 class [[nodiscard]] SignalSet::Next final {
  public:
+  static constexpr bool is_cancel_safe = true;
+
   Next(Next&& other) noexcept = default;
   Next& operator=(Next&&) = delete;
   ~Next() = default;

@@ -28,6 +28,8 @@ namespace tambour {
 /// May be moved until it is awaited.
 class WallSleep final : private detail::ReadyNode {
  public:
+  static constexpr bool is_cancel_safe = true;
+
   explicit WallSleep(WallTime time,
                      std::source_location created_at = std::source_location::current()) noexcept
       : ReadyNode(&run, created_at), time_(time) {}

@@ -88,6 +88,7 @@ struct SizeOptions {
 class [[nodiscard("nothing is read until this is awaited")]] MessageWait {
  public:
   using Framing = std::variant<LineOptions, LengthOptions, SizeOptions>;
+  static constexpr bool is_cancel_safe = true;
 
   MessageWait(Stream& stream, Buffer& buffer, const Framing& framing) noexcept
       : stream_(&stream), buffer_(&buffer), framing_(framing) {}

@@ -66,6 +66,8 @@ class Stream : public IoHandle {
 
   class Read final : public detail::IoWait {
    public:
+    static constexpr bool is_cancel_safe = true;
+
     Read(Stream& stream, std::span<std::byte> into) noexcept
         : detail::IoWait(stream, Events::read, stream.first_read()), into_(into) {}
     [[nodiscard]] Result<std::size_t> await_resume() const noexcept;
@@ -83,6 +85,8 @@ class Stream : public IoHandle {
 
   class ReadBuffer : public detail::IoWait {
    public:
+    static constexpr bool is_cancel_safe = true;
+
     ReadBuffer(Stream& stream, Buffer& into, std::size_t bytes_max) noexcept
         : detail::IoWait(stream, Events::read, stream.first_read()),
           into_(into),
@@ -127,6 +131,9 @@ class Stream : public IoHandle {
 
   class WriteBuffer final : public detail::IoWait {
    public:
+    /// What it has not sent stays in the buffer.
+    static constexpr bool is_cancel_safe = true;
+
     WriteBuffer(Stream& stream, Buffer& from) noexcept
         : detail::IoWait(stream, Events::write, stream.first_write()), from_(from) {}
     [[nodiscard]] Result<> await_resume() const noexcept;

@@ -282,6 +282,8 @@ class [[nodiscard]] TaskChannel<T>::Send final : private detail::TaskWait {
 template <class T>
 class [[nodiscard]] TaskChannel<T>::Receive final : private detail::AssignedTaskWait {
  public:
+  static constexpr bool is_cancel_safe = true;
+
   Receive(Receive&& other) noexcept
       : AssignedTaskWait(static_cast<TaskWait&&>(other), "TaskChannel::receive()"),
         channel_(other.channel_) {}

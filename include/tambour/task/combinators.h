@@ -223,7 +223,7 @@ WhenAll<AwaitResult<As>...> when_all(As... awaitables) {
 }
 
 template <class... Ts>
-class [[nodiscard]] WhenAny final : public detail::TaskTuple<detail::FirstOfTasks, Ts...> {
+class [[nodiscard]] WhenAny : public detail::TaskTuple<detail::FirstOfTasks, Ts...> {
  public:
   using detail::TaskTuple<detail::FirstOfTasks, Ts...>::TaskTuple;
   using Value = std::variant<detail::WhenValue<Ts>...>;

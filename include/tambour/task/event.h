@@ -33,6 +33,8 @@ class TaskEvent {
 
   class Wait final : private detail::TaskWait {
    public:
+    static constexpr bool is_cancel_safe = true;
+
     explicit Wait(TaskEvent& event) noexcept
         : TaskWait(*event.core_, event.created_at_), event_(event) {}
     Wait(Wait&& other) noexcept

@@ -92,6 +92,8 @@ class Interval {
 /// The awaitable of tick(). May be moved until it is awaited.
 class [[nodiscard]] Interval::Tick final : private detail::Sleep {
  public:
+  static constexpr bool is_cancel_safe = true;
+
   explicit Tick(Interval& interval) noexcept : Sleep(interval.created_at_), interval_(&interval) {}
   Tick(Tick&& other) noexcept
       : Sleep(static_cast<Sleep&&>(other), "Interval::tick()"), interval_(other.interval_) {}

@@ -92,6 +92,8 @@ class TaskMutex {
 /// The awaitable of lock(). May be moved until it is awaited.
 class [[nodiscard]] TaskMutex::Lock final : private detail::TaskWait {
  public:
+  static constexpr bool is_cancel_safe = true;
+
   explicit Lock(TaskMutex& mutex) noexcept
       : TaskWait(*mutex.core_, mutex.created_at_), mutex_(mutex) {}
   Lock(Lock&& other) noexcept

@@ -142,6 +142,7 @@ class TaskScope final : private detail::TaskObserver {
   class Join : private detail::ReadyNode {
    public:
     using Stoppable = StoppableJoin;
+    static constexpr bool is_cancel_safe = true;
 
     explicit Join(TaskScope& scope) noexcept : ReadyNode(&run), scope_(&scope) {}
     Join(Join&& other) noexcept : ReadyNode(&run), scope_(other.scope_) {

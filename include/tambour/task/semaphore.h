@@ -129,6 +129,8 @@ class TaskSemaphore {
 /// The awaitable of acquire(). May be moved until it is awaited.
 class [[nodiscard]] TaskSemaphore::Acquire final : private detail::AssignedTaskWait {
  public:
+  static constexpr bool is_cancel_safe = true;
+
   Acquire(TaskSemaphore& semaphore, std::size_t count) noexcept
       : AssignedTaskWait(*semaphore.core_, semaphore.created_at_),
         semaphore_(semaphore),

@@ -84,6 +84,8 @@ class Sleep {
 ///   co_await sleep_for(1s);
 class SleepFor final : private detail::Sleep {
  public:
+  static constexpr bool is_cancel_safe = true;
+
   explicit SleepFor(Duration delay,
                     std::source_location created_at = std::source_location::current()) noexcept
       : Sleep(created_at), delay_(delay) {}
@@ -122,6 +124,8 @@ class SleepFor final : private detail::Sleep {
 ///   co_await sleep_until(Clock::now() + 1s);
 class SleepUntil final : private detail::Sleep {
  public:
+  static constexpr bool is_cancel_safe = true;
+
   explicit SleepUntil(TimePoint time,
                       std::source_location created_at = std::source_location::current()) noexcept
       : Sleep(created_at), time_(time) {}
@@ -157,6 +161,8 @@ class SleepUntil final : private detail::Sleep {
 ///   while (co_await wait_ready(fd, Events::read)) consume(fd);
 class ReadinessWait final : private detail::ReadyNode {
  public:
+  static constexpr bool is_cancel_safe = true;
+
   ReadinessWait(int fd, Events interest,
                 std::source_location created_at = std::source_location::current()) noexcept
       : ReadyNode(&run, created_at), fd_(fd), interest_(interest) {}

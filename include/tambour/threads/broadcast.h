@@ -250,6 +250,8 @@ class Broadcast<T>::Receiver {
 template <std::copy_constructible T>
 class [[nodiscard]] Broadcast<T>::Receiver::Receive final : private detail::SharedTaskWait {
  public:
+  static constexpr bool is_cancel_safe = true;
+
   Receive(Receive&& other) noexcept
       : SharedTaskWait(static_cast<SharedTaskWait&&>(other), "Broadcast::Receiver::receive()"),
         receiver_(other.receiver_) {}

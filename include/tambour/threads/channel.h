@@ -285,6 +285,8 @@ class [[nodiscard]] ConcurrentChannel<T>::Send final : private detail::SharedTas
 template <class T>
 class [[nodiscard]] ConcurrentChannel<T>::Receive final : private detail::SharedTaskWait {
  public:
+  static constexpr bool is_cancel_safe = true;
+
   Receive(Receive&& other) noexcept
       : SharedTaskWait(static_cast<SharedTaskWait&&>(other), "ConcurrentChannel::receive()") {}
   Receive& operator=(Receive&&) = delete;

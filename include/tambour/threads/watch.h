@@ -198,6 +198,8 @@ template <std::copy_constructible T>
   requires std::is_nothrow_swappable_v<T>
 class [[nodiscard]] Watch<T>::Receiver::Changed final : private detail::SharedTaskWait {
  public:
+  static constexpr bool is_cancel_safe = true;
+
   Changed(Changed&& other) noexcept
       : SharedTaskWait(static_cast<SharedTaskWait&&>(other), "Watch::Receiver::changed()"),
         receiver_(other.receiver_) {}

@@ -97,6 +97,8 @@ class UdpSocket final : public IoHandle {
 
   class Receive final : public detail::IoWait {
    public:
+    static constexpr bool is_cancel_safe = true;
+
     Receive(UdpSocket& socket, DatagramBatch& into) noexcept;
     [[nodiscard]] bool await_ready() noexcept;
     [[nodiscard]] Result<std::size_t> await_resume() noexcept;
