@@ -149,7 +149,9 @@ TEST_P(ConcurrentChannels, a_stopped_send_has_not_sent_and_an_accepted_one_succe
   scope.request_stop();
   destroyed.reset();
   loop().run();
-  EXPECT_EQ(ends, (std::vector<Error>{Error(), cancelled}));
+  EXPECT_EQ(ends.size(), 2U);
+  EXPECT_EQ(std::ranges::count(ends, Error()), 1);
+  EXPECT_EQ(std::ranges::count(ends, cancelled), 1);
   EXPECT_EQ(channel.try_receive(), Result<int>(2));
   EXPECT_EQ(channel.try_receive().error(), again);
 }
