@@ -6,6 +6,7 @@
 #include <tambour/dns.h>      // IWYU pragma: export
 #include <tambour/events.h>   // IWYU pragma: export
 #include <tambour/file.h>     // IWYU pragma: export
+#include <tambour/fs.h>       // IWYU pragma: export
 #include <tambour/http.h>     // IWYU pragma: export
 #include <tambour/loop.h>     // IWYU pragma: export
 #include <tambour/net.h>      // IWYU pragma: export

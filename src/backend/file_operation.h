@@ -28,6 +28,7 @@ struct FileOperation : detail::Operation, detail::ListHook<detail::backend::Ring
   std::size_t size = 0;  ///< One call transfers at most what fits into `result`.
   std::uint64_t offset = 0;
   const char* path = nullptr;
+  const char* second_path = nullptr;  ///< What `path` is renamed to, linked from, or points to.
   int flags = 0;
   mode_t permissions = 0;
 

@@ -3,6 +3,7 @@
 #include "backend/ring_files.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
@@ -15,12 +16,20 @@
 namespace tambour::detail::backend {
 namespace {
 
-// Truncating (Linux 6.9) and querying the size are rare and run on a thread pool.
-constexpr std::array<std::pair<detail::OperationKind, int>, 4> taken{{
+// Truncating (Linux 6.9) and querying the size are rare and run on a thread pool. The operations on
+// paths need Linux 5.15; those on the contents 5.6.
+constexpr std::array<std::pair<detail::OperationKind, int>, 11> taken{{
     {detail::OperationKind::file_open, IORING_OP_OPENAT},
     {detail::OperationKind::file_read, IORING_OP_READ},
     {detail::OperationKind::file_write, IORING_OP_WRITE},
     {detail::OperationKind::file_sync, IORING_OP_FSYNC},
+    {detail::OperationKind::file_allocate, IORING_OP_FALLOCATE},
+    {detail::OperationKind::file_status, IORING_OP_STATX},
+    {detail::OperationKind::file_rename, IORING_OP_RENAMEAT},
+    {detail::OperationKind::file_remove, IORING_OP_UNLINKAT},
+    {detail::OperationKind::file_make_directory, IORING_OP_MKDIRAT},
+    {detail::OperationKind::file_link, IORING_OP_LINKAT},
+    {detail::OperationKind::file_symlink, IORING_OP_SYMLINKAT},
 }};
 
 constexpr unsigned bit_of(detail::OperationKind kind) noexcept {
@@ -31,6 +40,34 @@ constexpr unsigned bit_of(detail::OperationKind kind) noexcept {
 unsigned count_of(std::size_t size) noexcept {
   constexpr std::size_t transfer_max = 0x7ffff000;
   return static_cast<unsigned>(std::min(size, transfer_max));
+}
+
+void prepare_on_path(const FileOperation& op, io_uring_sqe& entry) noexcept {
+  const auto flags = static_cast<unsigned>(op.flags);
+  switch (op.kind) {
+    case detail::OperationKind::file_status:
+      ::io_uring_prep_statx(&entry, *op.path == '\0' ? op.fd : AT_FDCWD, op.path, op.flags,
+                            STATX_BASIC_STATS | STATX_BTIME, static_cast<struct statx*>(op.data));
+      break;
+    case detail::OperationKind::file_rename:
+      ::io_uring_prep_renameat(&entry, AT_FDCWD, op.path, AT_FDCWD, op.second_path, flags);
+      break;
+    case detail::OperationKind::file_remove:
+      ::io_uring_prep_unlinkat(&entry, AT_FDCWD, op.path, op.flags);
+      break;
+    case detail::OperationKind::file_make_directory:
+      ::io_uring_prep_mkdirat(&entry, AT_FDCWD, op.path, op.permissions);
+      break;
+    case detail::OperationKind::file_link:
+      ::io_uring_prep_linkat(&entry, AT_FDCWD, op.second_path, AT_FDCWD, op.path, 0);
+      break;
+    case detail::OperationKind::file_symlink:
+      ::io_uring_prep_symlinkat(&entry, op.second_path, AT_FDCWD, op.path);
+      break;
+    default:
+      ::io_uring_prep_fallocate(&entry, op.fd, op.flags, op.offset,
+                                static_cast<std::uint64_t>(op.size));
+  }
 }
 
 }  // namespace
@@ -72,8 +109,11 @@ void RingFiles::prepare(FileOperation& op, io_uring_sqe& entry) noexcept {
     case detail::OperationKind::file_write:
       ::io_uring_prep_write(&entry, op.fd, op.data, count_of(op.size), op.offset);
       break;
-    default:
+    case detail::OperationKind::file_sync:
       ::io_uring_prep_fsync(&entry, op.fd, 0);
+      break;
+    default:
+      prepare_on_path(op, entry);
   }
   ::io_uring_sqe_set_data64(&entry, token_of(op));
 }

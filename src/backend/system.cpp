@@ -1,6 +1,7 @@
 // System: the calls of the real kernel. Writing to a closed pipe raises no SIGPIPE.
 #include "backend/system.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <linux/sockios.h>
 #include <netdb.h>
@@ -10,8 +11,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <string>
 
 #include "base/broken_pipe.h"
 #include "base/system_call.h"
@@ -102,7 +105,9 @@ struct Kernel {
     int queued = 0;
     return ::ioctl(fd, SIOCOUTQ, &queued) == 0 && queued > 0 ? static_cast<std::size_t>(queued) : 0;
   }
-  static constexpr auto unlink = ::unlink;
+  static int unlink(const char* path) noexcept {
+    return base::system_call(Call::file_remove, ::unlink, path);
+  }
   static int lstat(const char* path, struct stat* into) noexcept {
     return base::system_call(Call::stat, ::lstat, path, into);
   }
@@ -130,6 +135,67 @@ struct Kernel {
   }
   static int ftruncate(int fd, off_t size) noexcept {
     return base::system_call(Call::file_truncate, ::ftruncate, fd, size);
+  }
+  static int fallocate(int fd, int mode, off_t offset, off_t size) noexcept {
+    return base::system_call(Call::file_allocate, ::fallocate, fd, mode, offset, size);
+  }
+  static ssize_t copy_file_range(int from, off_t* from_at, int to, off_t* to_at,
+                                 std::size_t size) noexcept {
+    return base::system_call(Call::file_copy, ::copy_file_range, from, from_at, to, to_at, size,
+                             0U);
+  }
+  static ssize_t getdents64(int fd, void* into, std::size_t size) noexcept {
+    return base::system_call(Call::file_list, ::getdents64, fd, into, size);
+  }
+  static int statx(int fd, const char* path, int flags, struct statx* into) noexcept {
+    const int from = *path == '\0' ? fd : AT_FDCWD;
+    constexpr unsigned fields = STATX_BASIC_STATS | STATX_BTIME;
+    return base::system_call(Call::file_status, ::statx, from, path, flags, fields, into);
+  }
+  static int renameat2(const char* from, const char* to, unsigned flags) noexcept {
+    return base::system_call(Call::file_rename, ::renameat2, AT_FDCWD, from, AT_FDCWD, to, flags);
+  }
+  static int mkdir(const char* path, mode_t permissions) noexcept {
+    return base::system_call(Call::file_make_directory, ::mkdir, path, permissions);
+  }
+  static int rmdir(const char* path) noexcept {
+    return base::system_call(Call::file_remove, ::rmdir, path);
+  }
+  static int link(const char* from, const char* to) noexcept {
+    return base::system_call(Call::file_link, ::link, from, to);
+  }
+  static int link_unnamed(int fd, const char* to) noexcept {
+    // AT_EMPTY_PATH needs a privilege before Linux 6.10; without /proc there is no other way.
+    const std::string from = "/proc/self/fd/" + std::to_string(fd);
+    const int outcome = base::system_call(Call::file_link, ::linkat, AT_FDCWD, from.c_str(),
+                                          AT_FDCWD, to, int{AT_SYMLINK_FOLLOW});
+    if (outcome == 0 || errno != ENOENT) return outcome;
+    return base::system_call(Call::file_link, ::linkat, fd, "", AT_FDCWD, to, int{AT_EMPTY_PATH});
+  }
+  static int symlink(const char* target, const char* path) noexcept {
+    return base::system_call(Call::file_link, ::symlink, target, path);
+  }
+  static ssize_t readlink(const char* path, char* into, std::size_t size) noexcept {
+    return base::system_call(Call::file_read_link, ::readlink, path, into, size);
+  }
+  static int chmod(const char* path, mode_t permissions) noexcept {
+    return base::system_call(Call::file_change, ::chmod, path, permissions);
+  }
+  static int utimensat(const char* path, const timespec* times, int flags) noexcept {
+    return base::system_call(Call::file_change, ::utimensat, AT_FDCWD, path, times, flags);
+  }
+  static int realpath(const char* path, std::string& into) noexcept {
+    if (const auto planned = base::planned_outcome(Call::file_read_link)) {
+      errno = -*planned;
+      return -1;
+    }
+    const std::unique_ptr<char, decltype(&std::free)> found(::realpath(path, nullptr), &std::free);
+    if (found == nullptr) return -1;
+    into = found.get();
+    return 0;
+  }
+  static int remove_all(const char* path, const std::atomic<bool>& is_stopped) noexcept {
+    return backend::remove_all(path, is_stopped);
   }
   static int look_up(const char* host, int family, std::vector<sockaddr_storage>& found) {
     if (const auto planned = base::planned_outcome(Call::look_up)) {

@@ -5,8 +5,10 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
+#include <string>
 #include <vector>
 
 namespace tambour::detail::backend {
@@ -66,6 +68,29 @@ class System {
   /// blocking again. `flags` are those of open(). Never waits for a disk or a file server.
   virtual int confirm_file(int fd, int flags) noexcept = 0;
   virtual int ftruncate(int fd, off_t size) noexcept = 0;
+  virtual int fallocate(int fd, int mode, off_t offset, off_t size) noexcept = 0;
+  virtual ssize_t copy_file_range(int from, off_t* from_at, int to, off_t* to_at,
+                                  std::size_t size) noexcept = 0;
+  virtual ssize_t getdents64(int fd, void* into, std::size_t size) noexcept = 0;
+  /// Of an open file if `path` is empty and `flags` has AT_EMPTY_PATH; otherwise `fd` is ignored,
+  /// and relative paths begin at the working directory, as in all functions below.
+  virtual int statx(int fd, const char* path, int flags, struct statx* into) noexcept = 0;
+  virtual int renameat2(const char* from, const char* to, unsigned flags) noexcept = 0;
+  virtual int mkdir(const char* path, mode_t permissions) noexcept = 0;
+  virtual int rmdir(const char* path) noexcept = 0;
+  virtual int link(const char* from, const char* to) noexcept = 0;
+  /// Gives a name to an open file that has none: O_TMPFILE of open(2).
+  virtual int link_unnamed(int fd, const char* to) noexcept = 0;
+  virtual int symlink(const char* target, const char* path) noexcept = 0;
+  virtual ssize_t readlink(const char* path, char* into, std::size_t size) noexcept = 0;
+  virtual int chmod(const char* path, mode_t permissions) noexcept = 0;
+  virtual int utimensat(const char* path, const timespec* times, int flags) noexcept = 0;
+  /// realpath(3).
+  virtual int realpath(const char* path, std::string& into) noexcept = 0;
+  /// Removes a file, or a directory with everything in it. Follows no symbolic link. Fails with
+  /// ENAMETOOLONG if directories are nested too deeply, and with ECANCELED when `is_stopped`
+  /// becomes true.
+  virtual int remove_all(const char* path, const std::atomic<bool>& is_stopped) noexcept = 0;
   /// Like getaddrinfo(3) without a port. Returns 0 or an EAI_ value.
   virtual int look_up(const char* host, int family, std::vector<sockaddr_storage>& found) = 0;
 };
@@ -172,6 +197,46 @@ class SystemOf final : public System {
     }
   }
   int ftruncate(int fd, off_t size) noexcept override { return host_.ftruncate(fd, size); }
+  int fallocate(int fd, int mode, off_t offset, off_t size) noexcept override {
+    return host_.fallocate(fd, mode, offset, size);
+  }
+  ssize_t copy_file_range(int from, off_t* from_at, int to, off_t* to_at,
+                          std::size_t size) noexcept override {
+    return host_.copy_file_range(from, from_at, to, to_at, size);
+  }
+  ssize_t getdents64(int fd, void* into, std::size_t size) noexcept override {
+    return host_.getdents64(fd, into, size);
+  }
+  int statx(int fd, const char* path, int flags, struct statx* into) noexcept override {
+    return host_.statx(fd, path, flags, into);
+  }
+  int renameat2(const char* from, const char* to, unsigned flags) noexcept override {
+    return host_.renameat2(from, to, flags);
+  }
+  int mkdir(const char* path, mode_t permissions) noexcept override {
+    return host_.mkdir(path, permissions);
+  }
+  int rmdir(const char* path) noexcept override { return host_.rmdir(path); }
+  int link(const char* from, const char* to) noexcept override { return host_.link(from, to); }
+  int link_unnamed(int fd, const char* to) noexcept override { return host_.link_unnamed(fd, to); }
+  int symlink(const char* target, const char* path) noexcept override {
+    return host_.symlink(target, path);
+  }
+  ssize_t readlink(const char* path, char* into, std::size_t size) noexcept override {
+    return host_.readlink(path, into, size);
+  }
+  int chmod(const char* path, mode_t permissions) noexcept override {
+    return host_.chmod(path, permissions);
+  }
+  int utimensat(const char* path, const timespec* times, int flags) noexcept override {
+    return host_.utimensat(path, times, flags);
+  }
+  int realpath(const char* path, std::string& into) noexcept override {
+    return host_.realpath(path, into);
+  }
+  int remove_all(const char* path, const std::atomic<bool>& is_stopped) noexcept override {
+    return host_.remove_all(path, is_stopped);
+  }
   int look_up(const char* host, int family, std::vector<sockaddr_storage>& found) override {
     return host_.look_up(host, family, found);
   }
@@ -182,5 +247,13 @@ class SystemOf final : public System {
 
 /// The system calls of the kernel.
 System& kernel() noexcept;
+
+/// The number of directories inside each other that remove_all() descends into. Each has an open
+/// descriptor meanwhile.
+inline constexpr unsigned remove_depth_max = 256;
+
+/// System::remove_all() of the kernel. A symbolic link that another process puts in the place of a
+/// directory meanwhile is removed, not followed.
+int remove_all(const char* path, const std::atomic<bool>& is_stopped) noexcept;
 
 }  // namespace tambour::detail::backend

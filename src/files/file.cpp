@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/failure.h"
+#include "files/calls.h"
 #include "files/file_request.h"
 
 namespace tambour {
@@ -144,6 +145,21 @@ File::Done File::truncate(std::uint64_t size) {
 Result<> File::Done::await_resume() const noexcept {
   if (outcome() < 0) return detail::base::failure(int(outcome()));
   return {};
+}
+
+File::Done File::allocate(std::uint64_t offset, std::uint64_t size) {
+  return Done(request_at(detail::OperationKind::file_allocate, file_, nullptr, size, offset));
+}
+
+File::StatusOf File::status() const {
+  FileRequest& request = request_to(detail::OperationKind::file_status, file_);
+  request.set_status({}, AT_EMPTY_PATH);
+  return StatusOf(request);
+}
+
+Result<fs::Status> File::StatusOf::await_resume() const noexcept {
+  if (outcome() < 0) return detail::base::failure(int(outcome()));
+  return detail::files::status_of(request().status());
 }
 
 File::Size File::size() const { return Size(request_to(detail::OperationKind::file_size, file_)); }

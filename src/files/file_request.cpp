@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <limits>
+#include <memory>
 #include <new>
 
 #include <tambour/loop/event_loop.h>
@@ -39,33 +40,68 @@ std::shared_ptr<OpenFile> FileRequest::take_file() {
   return taken;
 }
 
-bool FileRequest::begin(EventLoop& loop, std::coroutine_handle<> awaiting,
-                        const std::stop_token& stop) {
-  const bool opens = operation_.kind == detail::OperationKind::file_open;
-  if (!opens && file_ == nullptr) {
-    outcome_ = -EBADF;
-    return false;
+void FileRequest::set_paths(std::string path, std::string second) {
+  if (names_ == nullptr) names_ = std::make_unique<Names>();
+  set_path(std::move(path));
+  names_->second = std::move(second);
+  operation_.second_path = names_->second.c_str();
+}
+
+void FileRequest::set_status(std::string path, int flags) {
+  set_paths(std::move(path), {});
+  operation_.flags = flags;
+  operation_.data = &names_->status;
+}
+
+void FileRequest::wait_when_stopped() {
+  if (names_ == nullptr) names_ = std::make_unique<Names>();
+  names_->waits_when_stopped = true;
+}
+
+void FileRequest::set_body(Body body) {
+  if (names_ == nullptr) names_ = std::make_unique<Names>();
+  names_->body = std::move(body);
+}
+
+bool FileRequest::needs_file() const noexcept {
+  switch (operation_.kind) {
+    case detail::OperationKind::file_read:
+    case detail::OperationKind::file_write:
+    case detail::OperationKind::file_sync:
+    case detail::OperationKind::file_size:
+    case detail::OperationKind::file_truncate:
+    case detail::OperationKind::file_allocate:
+      return true;
+    case detail::OperationKind::file_status:
+      return (operation_.flags & AT_EMPTY_PATH) != 0;
+    default:
+      return false;
   }
-  // For openat(2), the path would end at its first null byte, and name another file.
-  if (opens && path_.contains('\0')) {
-    outcome_ = -EINVAL;
-    return false;
-  }
+}
+
+int FileRequest::check() const noexcept {
+  if (needs_file() && file_ == nullptr) return -EBADF;
+  // For the kernel, the path would end at its first null byte, and name another file.
+  if (path_.contains('\0') || (names_ != nullptr && names_->second.contains('\0'))) return -EINVAL;
   // Checked here for all backends: pread(2) and pwrite(2) reject an offset that is negative as
   // off_t, but io_uring interprets -1 as the file's current position.
   constexpr auto offset_max = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
-  if (borrows() && operation_.offset > offset_max) {
-    outcome_ = -EINVAL;
-    return false;
-  }
+  const bool allocates = operation_.kind == detail::OperationKind::file_allocate;
+  if ((borrows() || allocates) && operation_.offset > offset_max) return -EINVAL;
+  if (allocates && operation_.size > offset_max - operation_.offset) return -EFBIG;
   // With O_APPEND, pwrite(2) ignores the offset; without it, there is none to append at.
-  if (operation_.kind == detail::OperationKind::file_write && file_->appends() != appends_) {
-    outcome_ = -EBADF;
-    return false;
-  }
+  if (operation_.kind == detail::OperationKind::file_write && file_->appends() != appends_)
+    return -EBADF;
+  return 0;
+}
+
+bool FileRequest::begin(EventLoop& loop, std::coroutine_handle<> awaiting,
+                        const std::stop_token& stop) {
+  outcome_ = check();
+  if (outcome_ != 0) return false;
   loop::Core& core = loop::core_of(loop);
   core.check_thread();
-  system_ = opens ? &core.backend().system() : &file_->system();
+  system_ = file_ == nullptr ? &core.backend().system() : &file_->system();
   if (core.backend().supports(operation_.kind) && !stop.stop_requested()) {
     const auto requests = core.open_service<FileRequests>();
     if (!requests) throw std::bad_alloc();
@@ -75,8 +111,9 @@ bool FileRequest::begin(EventLoop& loop, std::coroutine_handle<> awaiting,
     submit(core, **requests);
   } else {
     // An operation that does not use the task's buffer need not be awaited when it is stopped.
+    const bool waits = borrows() || (names_ != nullptr && names_->waits_when_stopped);
     start(WorkerPool::files(), loop, awaiting, stop,
-          borrows() ? WhenStopped::wait : WhenStopped::abandon);
+          waits ? WhenStopped::wait : WhenStopped::abandon);
   }
   return true;
 }
@@ -194,11 +231,36 @@ std::int64_t FileRequest::call() noexcept {
     case detail::OperationKind::file_truncate:
       answer = system_->ftruncate(op.fd, offset);
       break;
-    case detail::OperationKind::poll:
-      errno = EINVAL;
+    case detail::OperationKind::file_allocate:
+      answer = system_->fallocate(op.fd, op.flags, offset, static_cast<off_t>(op.size));
       break;
+    default:
+      answer = call_on_names();
   }
   return answer < 0 ? -errno : answer;
+}
+
+std::int64_t FileRequest::call_on_names() noexcept {
+  const FileOperation& op = operation_;
+  switch (op.kind) {
+    case detail::OperationKind::file_status:
+      return system_->statx(op.fd, op.path, op.flags, &names_->status);
+    case detail::OperationKind::file_rename:
+      return system_->renameat2(op.path, op.second_path, static_cast<unsigned>(op.flags));
+    case detail::OperationKind::file_remove:
+      return op.flags == AT_REMOVEDIR ? system_->rmdir(op.path) : system_->unlink(op.path);
+    case detail::OperationKind::file_make_directory:
+      return system_->mkdir(op.path, op.permissions);
+    case detail::OperationKind::file_link:
+      return system_->link(op.second_path, op.path);
+    case detail::OperationKind::file_symlink:
+      return system_->symlink(op.second_path, op.path);
+    case detail::OperationKind::file_call:
+      return names_->body(*system_);
+    default:
+      errno = EINVAL;
+      return -1;
+  }
 }
 
 void FileRequest::work() noexcept {

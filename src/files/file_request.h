@@ -3,6 +3,7 @@
 #pragma once
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <atomic>
 #include <cstddef>
@@ -11,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include <tambour/base/callback.h>
 #include <tambour/bytes/buffer.h>
 #include <tambour/threads/worker_pool.h>
 
@@ -64,6 +66,26 @@ class FileRequest final : public detail::WorkerCall, private detail::ListHook<Fi
     operation_.path = path_.c_str();
   }
 
+  /// A call that only worker threads make. Returns what system calls return, with errno.
+  using Body = Callback<std::int64_t(backend::System&)>;
+  /// What operations on names need in addition.
+  struct Names {
+    std::string second;
+    struct statx status{};
+    Body body;
+    bool waits_when_stopped = false;
+  };
+  /// The paths of `operation`: see FileOperation::second_path.
+  void set_paths(std::string path, std::string second);
+  /// If the task is asked to stop while a thread makes the call, it waits for the result.
+  void wait_when_stopped();
+  /// Makes the operation `file_status` of a path or, if `path` is empty, of the request's file.
+  void set_status(std::string path, int flags);
+  /// Makes a worker thread call `body`, which owns what it refers to. Requires `file_call`.
+  void set_body(Body body);
+  /// The result of `file_status`.
+  [[nodiscard]] const struct statx& status() const noexcept { return names_->status; }
+
   /// Makes the request write `bytes`, which it owns from now on.
   void set_bytes(Buffer&& bytes) noexcept {
     bytes_ = std::move(bytes);
@@ -100,6 +122,10 @@ class FileRequest final : public detail::WorkerCall, private detail::ListHook<Fi
   static void completed(detail::ReadyNode& ready);
   void work() noexcept override;
   [[nodiscard]] std::int64_t call() noexcept;
+  [[nodiscard]] std::int64_t call_on_names() noexcept;
+  /// Returns 0, or the negated errno value of an operation that cannot begin.
+  [[nodiscard]] int check() const noexcept;
+  [[nodiscard]] bool needs_file() const noexcept;
   [[nodiscard]] bool borrows() const noexcept {
     return operation_.kind == detail::OperationKind::file_read ||
            operation_.kind == detail::OperationKind::file_write;
@@ -121,6 +147,7 @@ class FileRequest final : public detail::WorkerCall, private detail::ListHook<Fi
   Operation operation_;
   std::shared_ptr<OpenFile> file_;
   std::string path_;
+  std::unique_ptr<Names> names_;  ///< Null for operations on contents.
   Buffer bytes_;
   bool owns_bytes_ = false;
   bool appends_ = false;

@@ -23,8 +23,10 @@
 namespace tambour::sim::detail {
 
 class File;
+class DirectoryFile;
 class RegularFile;
 class Socket;
+struct Node;
 
 /// POLLHUP.
 inline constexpr Events hang_up = Events(0x010);
@@ -69,6 +71,9 @@ class File {
   virtual void close() = 0;
   virtual Socket* as_socket() noexcept { return nullptr; }
   virtual RegularFile* as_regular() noexcept { return nullptr; }
+  virtual DirectoryFile* as_directory() noexcept { return nullptr; }
+  /// The file in the FileTree, or null.
+  [[nodiscard]] virtual const std::shared_ptr<Node>* node() const noexcept { return nullptr; }
 
   void changed() noexcept;
 

@@ -9,11 +9,13 @@
 namespace tambour::sim::detail {
 namespace {
 
-constexpr std::array<std::string_view, 28> call_names{
-    "socket", "socketpair", "pipe",       "eventfd",     "dup",         "close",   "bind",
-    "listen", "accept",     "connect",    "shutdown",    "read",        "write",   "recv",
-    "send",   "getsockopt", "setsockopt", "getsockname", "getpeername", "unlink",  "open",
-    "pread",  "pwrite",     "fsync",      "fstat",       "ftruncate",   "look_up", "lstat"};
+constexpr std::array<std::string_view, 40> call_names{
+    "socket", "socketpair", "pipe",       "eventfd",         "dup",         "close",   "bind",
+    "listen", "accept",     "connect",    "shutdown",        "read",        "write",   "recv",
+    "send",   "getsockopt", "setsockopt", "getsockname",     "getpeername", "unlink",  "open",
+    "pread",  "pwrite",     "fsync",      "fstat",           "ftruncate",   "look_up", "lstat",
+    "statx",  "rename",     "mkdir",      "rmdir",           "link",        "symlink", "readlink",
+    "chmod",  "utimens",    "fallocate",  "copy_file_range", "getdents"};
 
 bool makes_descriptors(sim::SystemCall system_call) noexcept {
   return system_call <= sim::SystemCall::dup || system_call == sim::SystemCall::accept ||
@@ -150,7 +152,9 @@ bool Machine::is_taken(int type, const Address& address) const noexcept {
 
 int Machine::bind(Socket& socket, Address& address) {
   if (address.family == AF_UNIX) {
-    if (disk.contains(address.path)) return -EADDRINUSE;
+    NodePointer file;
+    if (!address.path.starts_with('\0') && tree.find(address.path, false, file) == 0)
+      return -EADDRINUSE;
     const auto wanted = unix_name(socket.type(), address.path);
     const BoundName bound{.socket = &socket, .inode = last_inode_ + 1};
     if (!paths_.emplace(wanted, bound).second) return -EADDRINUSE;
@@ -191,22 +195,20 @@ void Machine::unbind(Socket& socket, const Address& address) noexcept {
   if (bound->second.empty()) ports_.erase(bound);
 }
 
-int Machine::unlink(const std::string& path) noexcept {
-  return paths_.erase(unix_name(0, path)) + disk.erase(path) == 1 ? 0 : -ENOENT;
+int Machine::unlink(const std::string& path) {
+  return paths_.erase(unix_name(0, path)) == 1 ? 0 : tree.unlink(path);
 }
 
-int Machine::lstat(const std::string& path, struct stat& into) const noexcept {
+int Machine::lstat(const std::string& path, struct stat& into) const {
   if (const auto bound = paths_.find(unix_name(0, path)); bound != paths_.end()) {
     into = {};
     into.st_mode = S_IFSOCK | 0777;
     into.st_ino = bound->second.inode;
     return 0;
   }
-  const auto file = disk.find(path);
-  if (file == disk.end()) return -ENOENT;
-  into = {};
-  into.st_mode = S_IFREG | 0666;
-  into.st_size = off_t(file->second->size());
+  NodePointer file;
+  if (const int error = tree.find(path, false, file)) return error;
+  describe(*file, into);
   return 0;
 }
 

@@ -16,6 +16,7 @@
 
 #include "backend/system.h"
 #include "sim/file.h"
+#include "sim/file_tree.h"
 #include "sim/sockets/address.h"
 #include "sim/world.h"
 
@@ -24,7 +25,7 @@ namespace tambour::sim::detail {
 class Machine {
  public:
   Machine(World& in, std::string_view called, unsigned numbered)
-      : world(in), name(called), number(numbered) {}
+      : world(in), name(called), number(numbered), tree(in) {}
 
   World& world;
   const std::string name;
@@ -76,15 +77,15 @@ class Machine {
   }
   void fail_next(sim::SystemCall system_call, int error, unsigned times, unsigned skipped) noexcept;
 
-  /// Regular files by name. An open file shares ownership of its bytes.
-  std::map<std::string, std::shared_ptr<std::string>> disk;
+  /// An open file shares ownership of its node.
+  FileTree tree;
 
   // Names.
   /// Returns 0 or a negated errno value. Chooses a port if `address` has none.
   int bind(Socket& socket, Address& address);
   void unbind(Socket& socket, const Address& address) noexcept;
-  int unlink(const std::string& path) noexcept;
-  int lstat(const std::string& path, struct stat& into) const noexcept;
+  int unlink(const std::string& path);
+  int lstat(const std::string& path, struct stat& into) const;
   /// Returns the socket bound to `address`, or null.
   [[nodiscard]] Socket* find(int type, const Address& address) const noexcept;
   /// AF_UNIX: returns true if the name exists in the file system, even without a bound socket.
@@ -113,7 +114,7 @@ class Machine {
 
   std::vector<FilePointer> files_;
   std::size_t descriptors_ = 0;
-  std::array<Fault, 32> faults_{};
+  std::array<Fault, 64> faults_{};
   std::map<std::pair<int, std::uint16_t>, std::vector<Socket*>> ports_;  ///< By type and port.
   /// A path is unique among sockets of all types and outlives its socket; an abstract name is
   /// unique per type.

@@ -463,6 +463,7 @@ class SimulatedDisk : public testing::Test {
     sim::Host& host = simulation.add_host("host");
     EventLoop loop(host.loop_options());
     bool can = false;
+    EXPECT_EQ(host.mkdir("/folder", 0755), 0);
     spawn(loop, play_with_files("/folder"));
     spawn(loop, play_with_buffers("/folder"));
     spawn(loop, play_without_cache("/folder", true, can));

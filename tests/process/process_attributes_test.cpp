@@ -58,9 +58,9 @@ TEST_F(ProcessAttributes, umask_and_nice_value_are_those_of_the_options) {
   options.umask = 0027;
   options.nice = 7;
   EXPECT_EQ(output_of("umask; nice", options), "0027\n7\n");
-  const mode_t own = ::umask(0);
-  ::umask(own);
-  EXPECT_NE(own, 0027U);
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  EXPECT_NE(mask, 0027U);
   options.umask = 01000;
   EXPECT_EQ(error_of(options), system_error(EINVAL));
 }

@@ -13,13 +13,21 @@
 namespace tambour::detail {
 
 enum class OperationKind : std::uint8_t {
-  poll,           ///< Readiness of a file descriptor, reported until cancelled.
-  file_open,      ///< openat(2). This and the following are FileOperations (src/backend).
-  file_read,      ///< pread(2).
-  file_write,     ///< pwrite(2).
-  file_sync,      ///< fsync(2).
-  file_size,      ///< fstat(2).
-  file_truncate,  ///< ftruncate(2).
+  poll,                 ///< Readiness of a file descriptor, reported until cancelled.
+  file_open,            ///< openat(2). This and the following are FileOperations (src/backend).
+  file_read,            ///< pread(2).
+  file_write,           ///< pwrite(2).
+  file_sync,            ///< fsync(2).
+  file_size,            ///< fstat(2).
+  file_truncate,        ///< ftruncate(2).
+  file_allocate,        ///< fallocate(2).
+  file_status,          ///< statx(2). This and the following name files by paths.
+  file_rename,          ///< renameat2(2).
+  file_remove,          ///< unlinkat(2).
+  file_make_directory,  ///< mkdirat(2).
+  file_link,            ///< linkat(2).
+  file_symlink,         ///< symlinkat(2).
+  file_call,            ///< A function that worker threads call.
 };
 
 /// The parameters and the result of an operation. A base of its own, so that they use the tail

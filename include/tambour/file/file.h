@@ -25,9 +25,11 @@
 
 #include <tambour/base/result.h>
 #include <tambour/bytes/buffer.h>
+#include <tambour/fs/status.h>
 #include <tambour/task/task.h>
 
 namespace tambour::detail::files {
+struct Access;
 class FileRequest;
 class OpenFile;
 }  // namespace tambour::detail::files
@@ -216,6 +218,19 @@ class File {
   /// Truncates the file to `size` bytes, or extends it with zeros: ftruncate(2).
   [[nodiscard]] Done truncate(std::uint64_t size);
 
+  /// Reserves space on the disk for `size` bytes from `offset`, so that writing them does not fail
+  /// with ENOSPC; the file is extended with zeros if it ends before them: fallocate(2). Fails with
+  /// ENOSPC, EFBIG, EBADF, or EOPNOTSUPP if the file system cannot; with EINVAL if `size` is 0.
+  [[nodiscard]] Done allocate(std::uint64_t offset, std::uint64_t size);
+
+  class StatusOf final : public detail::FileWait {
+   public:
+    explicit StatusOf(detail::files::FileRequest& request) noexcept : detail::FileWait(request) {}
+    [[nodiscard]] Result<fs::Status> await_resume() const noexcept;
+  };
+  /// The type, size, times and other attributes of the file: statx(2).
+  [[nodiscard]] StatusOf status() const;
+
   class Size final : public detail::FileWait {
    public:
     explicit Size(detail::files::FileRequest& request) noexcept : detail::FileWait(request) {}
@@ -225,6 +240,7 @@ class File {
   [[nodiscard]] Size size() const;
 
  private:
+  friend struct detail::files::Access;
   explicit File(std::shared_ptr<detail::files::OpenFile> file) noexcept : file_(std::move(file)) {}
 
   std::shared_ptr<detail::files::OpenFile> file_;

@@ -15,6 +15,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -68,6 +69,18 @@ enum class SystemCall : std::uint8_t {
   ftruncate,
   look_up,
   lstat,
+  statx,
+  rename,
+  mkdir,
+  rmdir,
+  link,
+  symlink,
+  readlink,
+  chmod,
+  utimens,
+  fallocate,
+  copy_file_range,
+  getdents,
 };
 
 /// A host with one process and its own file descriptors. Created and owned by a Simulation; see
@@ -112,18 +125,41 @@ class Host final : public detail::VirtualHost {
   /// The bytes of a stream socket that its peer has not read yet; ioctl(2) with SIOCOUTQ.
   [[nodiscard]] std::size_t unacknowledged(int fd) noexcept;
   int unlink(const char* path) noexcept;  ///< A file or a Unix socket.
-  /// Sets st_mode, and st_ino of sockets.
   int lstat(const char* path, struct stat* into) noexcept;
 
-  /// Regular files in memory, which exist as long as the host. Paths are compared literally: there
-  /// are no directories and no permissions. Supports O_CREAT, O_EXCL, O_TRUNC, O_APPEND and the
-  /// access mode.
+  /// Files in memory, which exist as long as the host: regular files, directories and symbolic
+  /// links. A new host has the directories that every system has, such as /etc, /tmp and /var/tmp;
+  /// relative paths begin at "/". Permissions are stored, but not checked. The files of Unix
+  /// sockets are found by literally the same path only, and are not listed. Supports O_CREAT,
+  /// O_EXCL, O_TRUNC, O_APPEND, O_DIRECTORY, O_NOFOLLOW, O_TMPFILE and the access mode.
   int open(const char* path, int flags, mode_t permissions) noexcept;
   ssize_t pread(int fd, void* into, std::size_t size, off_t offset) noexcept;
   ssize_t pwrite(int fd, const void* from, std::size_t size, off_t offset) noexcept;
   int fsync(int fd) noexcept;
-  int fstat(int fd, struct stat* into) noexcept;  ///< Sets st_size and st_mode.
+  int fstat(int fd, struct stat* into) noexcept;
   int ftruncate(int fd, off_t size) noexcept;
+  int fallocate(int fd, int mode, off_t offset, off_t size) noexcept;
+  ssize_t copy_file_range(int from, off_t* from_at, int to, off_t* to_at,
+                          std::size_t size) noexcept;
+  /// Neither "." nor ".." is listed.
+  ssize_t getdents64(int fd, void* into, std::size_t size) noexcept;
+
+  /// With AT_EMPTY_PATH and an empty path, the status of `fd`; otherwise `fd` is ignored.
+  int statx(int fd, const char* path, int flags, struct statx* into) noexcept;
+  int renameat2(const char* from, const char* to, unsigned flags) noexcept;
+  int mkdir(const char* path, mode_t permissions) noexcept;
+  int rmdir(const char* path) noexcept;
+  int link(const char* from, const char* to) noexcept;
+  /// linkat(2) of an open file without a name: O_TMPFILE.
+  int link_unnamed(int fd, const char* to) noexcept;
+  int symlink(const char* target, const char* path) noexcept;
+  ssize_t readlink(const char* path, char* into, std::size_t size) noexcept;
+  int chmod(const char* path, mode_t permissions) noexcept;
+  int utimensat(const char* path, const timespec* times, int flags) noexcept;
+  /// realpath(3); fail_next() counts it as `readlink`.
+  int realpath(const char* path, std::string& into) noexcept;
+  /// Removes a directory with everything in it; fail_next() counts it as `rmdir`.
+  int remove_all(const char* path, const std::atomic<bool>& is_stopped) noexcept;
 
   /// Like getaddrinfo(3), for the host names of the simulation and "localhost"; IPv6 first. Returns
   /// 0, EAI_NONAME, or EAI_SYSTEM after fail_next().
