@@ -225,7 +225,7 @@ void Race::start_next() {
 }
 
 Task<> Race::attempt(Candidate candidate) {
-  auto stream = co_await net::connect_stream(candidate.to, options_.local);
+  auto stream = co_await net::connect_stream(candidate.to, options_.local, &options_.bind);
   --attempts_;
   if (!stream) {
     last_error_ = stream.error();

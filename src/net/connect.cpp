@@ -89,22 +89,27 @@ bool is_connected_to_itself(const Socket& socket, const Endpoint& to) noexcept {
   return peer && *peer == *local;
 }
 
-Task<Result<SocketStream>> connect_stream(Endpoint to, std::optional<Endpoint> local) {
+Task<Result<SocketStream>> connect_stream(Endpoint to, std::optional<Endpoint> local,
+                                          const BindOptions* options) {
   const TaskContext& context = co_await this_task;
   // A new socket usually gets another local port.
   constexpr int attempts = 3;
   for (int i = 0; i < attempts; ++i) {
     auto socket = Socket::open(*context.loop, to.family(), SOCK_STREAM);
     if (!socket) co_return std::unexpected(socket.error());
+    backend::System& system = loop::core_of(*context.loop).backend().system();
+    if (options != nullptr && to.is_ip()) {
+      if (const auto set = set_bind_options(system, socket->fd(), to.family(), *options); !set)
+        co_return std::unexpected(set.error());
+    }
     if (local) {
-      backend::System& system = loop::core_of(*context.loop).backend().system();
       if (const auto bound = bind_to(*socket, *local, system); !bound)
         co_return std::unexpected(bound.error());
     }
     if (const Error error = co_await Connect(*socket, to)) co_return std::unexpected(error);
     if (!is_connected_to_itself(*socket, to)) co_return SocketStream(std::move(*socket));
     // Closing with a reset avoids TIME_WAIT, which would occupy the port.
-    reset_on_close(loop::core_of(*context.loop).backend().system(), socket->fd());
+    reset_on_close(system, socket->fd());
   }
   co_return base::failure(ECONNREFUSED);
 }

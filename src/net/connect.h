@@ -4,6 +4,7 @@
 #include <optional>
 
 #include <tambour/base/result.h>
+#include <tambour/net/bind_options.h>
 #include <tambour/net/endpoint.h>
 #include <tambour/net/socket.h>
 #include <tambour/net/socket_stream.h>
@@ -18,8 +19,10 @@ bool is_connected_to_itself(const Socket& socket, const Endpoint& to) noexcept;
 
 /// Opens and connects a stream socket on the loop of the awaiting task; see TcpStream::connect. If
 /// there is a `local` address, it is bound to it first, and fails with the errors of bind(2).
-/// Closes a socket that is connected to itself and tries again; after three of them the error is
-/// ECONNREFUSED.
-Task<Result<SocketStream>> connect_stream(Endpoint to, std::optional<Endpoint> local = {});
+/// `options` may be null,
+/// must outlive the task, and are ignored for Unix endpoints. Closes a socket that is connected to
+/// itself and tries again; after three of them the error is ECONNREFUSED.
+Task<Result<SocketStream>> connect_stream(Endpoint to, std::optional<Endpoint> local = {},
+                                          const BindOptions* options = nullptr);
 
 }  // namespace tambour::detail::net

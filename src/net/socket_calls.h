@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include <tambour/base/result.h>
+#include <tambour/net/bind_options.h>
 #include <tambour/net/endpoint.h>
 
 #include "backend/system.h"
@@ -39,6 +40,10 @@ inline Result<> set_option(backend::System& system, int fd, int level, int optio
   if (system.setsockopt(fd, level, option, &value, sizeof(value)) != 0) return base::failure(errno);
   return {};
 }
+
+/// Call before bind(2) and connect(2). `family` is that of the socket.
+Result<> set_bind_options(backend::System& system, int fd, int family,
+                          const BindOptions& options) noexcept;
 
 /// From now on, close(2) resets the connection and discards what the kernel still has to send:
 /// socket(7), SO_LINGER with a time of zero.

@@ -8,8 +8,6 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <iterator>
 #include <utility>
 
 #include <tambour/detail/first_call.h>
@@ -20,13 +18,10 @@
 #include "io/transport.h"
 #include "loop/core.h"
 #include "net/connect.h"
+#include "net/passed_descriptors.h"
 
 namespace tambour {
 namespace {
-
-/// SCM_PIDFD, which older headers lack. The kernel sends such messages if the program has set
-/// SO_PASSPIDFD: unix(7).
-constexpr int scm_pidfd = 4;
 
 constexpr std::size_t descriptors_bytes = UnixStream::descriptors_max * sizeof(int);
 
@@ -37,17 +32,7 @@ class Message final : public detail::IoWait {
       : Message(stream, Events::write,
                 const_cast<std::byte*>(bytes.data()),  // NOLINT: reads.
                 bytes.size()) {
-    if (descriptors.empty()) {
-      message_.msg_control = nullptr;
-      message_.msg_controllen = 0;
-      return;
-    }
-    cmsghdr* const header = CMSG_FIRSTHDR(&message_);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(descriptors.size_bytes());
-    std::memcpy(CMSG_DATA(header), descriptors.data(), descriptors.size_bytes());
-    message_.msg_controllen = CMSG_SPACE(descriptors.size_bytes());
+    detail::net::put_descriptors(message_, descriptors);
   }
 
   Message(UnixStream& stream, std::span<std::byte> into, std::size_t limit) noexcept
@@ -63,26 +48,9 @@ class Message final : public detail::IoWait {
     return (message_.msg_flags & MSG_CTRUNC) != 0;
   }
 
-  /// Returns the received descriptors. Throws std::bad_alloc after closing them.
+  /// Throws std::bad_alloc after closing them.
   [[nodiscard]] std::vector<UniqueFd> take_descriptors() {
-    std::array<UniqueFd, UnixStream::descriptors_max> come;
-    std::size_t count = 0;
-    for (cmsghdr* header = CMSG_FIRSTHDR(&message_); header != nullptr;
-         header = CMSG_NXTHDR(&message_, header)) {
-      if (header->cmsg_level != SOL_SOCKET || header->cmsg_len < CMSG_LEN(0)) continue;
-      const bool is_pidfd = header->cmsg_type == scm_pidfd;
-      if (header->cmsg_type != SCM_RIGHTS && !is_pidfd) continue;
-      const std::size_t bytes = header->cmsg_len - CMSG_LEN(0);
-      for (std::size_t at = 0; at + sizeof(int) <= bytes; at += sizeof(int)) {
-        int number;
-        std::memcpy(&number, CMSG_DATA(header) + at, sizeof(number));
-        UniqueFd received(number);
-        // Without a place in the result, the descriptor is closed.
-        if (!is_pidfd && count < come.size()) come[count++] = std::move(received);
-      }
-    }
-    const auto end = come.begin() + static_cast<std::ptrdiff_t>(count);
-    return {std::make_move_iterator(come.begin()), std::make_move_iterator(end)};
+    return detail::net::take_descriptors(message_);
   }
 
  private:

@@ -18,6 +18,7 @@
 #include "base/failure.h"
 #include "io/transport.h"
 #include "loop/core.h"
+#include "net/socket_calls.h"
 #include "net/tcp_options.h"
 #include "server/capacity_event.h"
 
@@ -70,6 +71,9 @@ Result<UnixName> bind_and_listen(backend::System& system, int fd, const Endpoint
 
 Result<> set_ip_options(Socket& listener, int family, const ListenOptions& options,
                         bool reuse_port) {
+  backend::System& system = loop::core_of(listener.loop()).backend().system();
+  if (auto set = net::set_bind_options(system, listener.fd(), family, options.bind); !set)
+    return set;
   // Allows binding while connections of a previous server on the port are in TIME_WAIT.
   if (auto set = listener.set_option(SOL_SOCKET, SO_REUSEADDR, 1); !set) return set;
   if (family == AF_INET6) {
@@ -83,7 +87,6 @@ Result<> set_ip_options(Socket& listener, int family, const ListenOptions& optio
   // it), so the server needs no system call for each stream. Without it, small ends of large
   // messages would be delayed.
   if (auto set = listener.set_option(IPPROTO_TCP, TCP_NODELAY, 1); !set) return set;
-  backend::System& system = loop::core_of(listener.loop()).backend().system();
   return net::set_tcp_options(system, listener.fd(), options.tcp);
 }
 

@@ -98,6 +98,7 @@ Result<> UdpSocket::set_options(const UdpOptions& options) noexcept {
   };
   also(options.reuse_address, option(SOL_SOCKET, SO_REUSEADDR));
   also(options.reuse_port, option(SOL_SOCKET, SO_REUSEPORT));
+  also(true, [&] { return detail::net::set_bind_options(system(), fd(), family_, options.bind); });
   also(options.broadcast, option(SOL_SOCKET, SO_BROADCAST));
   also(options.receive_buffer_bytes != 0,
        option(SOL_SOCKET, SO_RCVBUF, as_int(options.receive_buffer_bytes)));

@@ -17,6 +17,7 @@
 
 #include <tambour/base/clock.h>
 #include <tambour/base/result.h>
+#include <tambour/net/bind_options.h>
 #include <tambour/net/endpoint.h>
 #include <tambour/net/proxy.h>
 #include <tambour/net/resolver.h>
@@ -52,6 +53,9 @@ struct ConnectOptions {
   /// The local address of the socket: bind(2). With port 0 the kernel chooses the port. Only
   /// addresses of its family are connected to. With a proxy, it is used for the connection to it.
   std::optional<Endpoint> local{};
+  /// The interface, and whether `local` may be an address that is not this machine's. Ignored for
+  /// Unix endpoints.
+  BindOptions bind{};
 
   /// The time limit for the whole operation: name lookups, attempts, the answers of a proxy, TLS
   /// handshakes and retries. 0: no limit. Handshakes have the limit of their context as well.

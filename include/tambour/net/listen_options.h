@@ -13,6 +13,7 @@
 
 #include <tambour/base/clock.h>
 #include <tambour/base/result.h>
+#include <tambour/net/bind_options.h>
 #include <tambour/net/endpoint.h>
 #include <tambour/net/socket_stream.h>
 #include <tambour/net/tcp_options.h>
@@ -69,6 +70,7 @@ struct ListenOptions {
   /// SO_REUSEPORT: several listeners on one endpoint. Always set if each loop of a group listens.
   bool reuse_port = false;
   bool v6_only = false;  ///< IPV6_V6ONLY.
+  BindOptions bind{};    ///< The interface, transparent and foreign addresses.
   /// The maximum number of concurrent connections, of all loops together; further ones wait in the
   /// backlog. If each loop of a group listens, each has an equal share, of at least one. Default:
   /// seven eighths of the file descriptors that the process may open (RLIMIT_NOFILE: getrlimit(2))

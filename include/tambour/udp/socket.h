@@ -14,6 +14,7 @@
 
 #include <tambour/base/callback.h>
 #include <tambour/base/result.h>
+#include <tambour/net/bind_options.h>
 #include <tambour/net/endpoint.h>
 #include <tambour/net/io_handle.h>
 #include <tambour/udp/datagrams.h>
@@ -32,6 +33,7 @@ struct UdpOptions {
   bool reuse_port = false;
   bool v6_only = false;    ///< IPV6_V6ONLY.
   bool broadcast = false;  ///< SO_BROADCAST: permits sending to broadcast addresses.
+  BindOptions bind{};      ///< The interface, transparent and foreign addresses.
   /// SO_RCVBUF and SO_SNDBUF, socket(7), capped by the system's rmem_max and wmem_max. 0: the
   /// system's default.
   std::size_t receive_buffer_bytes = 0;
@@ -69,7 +71,8 @@ class UdpSocket final : public IoHandle {
 
   /// Creates a socket that is bound to `at`. For a socket that only sends, or whose port does not
   /// matter, bind Endpoint::any_v4(0) or any_v6(0). Fails with EADDRINUSE, EACCES or EADDRNOTAVAIL,
-  /// and with EAFNOSUPPORT if `at` is not an IP address.
+  /// with EAFNOSUPPORT if `at` is not an IP address, and
+  /// with the errors of the options.
   [[nodiscard]] static Result<UdpSocket> bind(EventLoop& loop, const Endpoint& at,
                                               const UdpOptions& options = {}) noexcept;
 
