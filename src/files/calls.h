@@ -3,11 +3,8 @@
 
 #include <sys/stat.h>
 
-#include <atomic>
-#include <coroutine>
 #include <cstdint>
 #include <memory>
-#include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -63,21 +60,6 @@ class OpenCall final : public FileWait {
                                   WhenStopped when_stopped = WhenStopped::wait);
 /// O_CLOEXEC is added to `flags`. With O_CREAT, a stopped task waits for the result.
 [[nodiscard]] OpenCall call_open(std::string path, int flags, mode_t permissions);
-
-/// The context of the awaiting task; does not suspend it.
-class CurrentContext {
- public:
-  [[nodiscard]] static bool await_ready() noexcept { return false; }
-  template <HasTaskContext Promise>
-  bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
-    context_ = &awaiting.promise().context();
-    return false;
-  }
-  [[nodiscard]] const TaskContext& await_resume() const noexcept { return *context_; }
-
- private:
-  const TaskContext* context_ = nullptr;
-};
 
 [[nodiscard]] inline backend::System& system_of(const TaskContext& context) noexcept {
   return loop::core_of(*context.loop).backend().system();

@@ -23,7 +23,8 @@ using detail::base::failure;
 using detail::files::Access;
 using detail::files::call_open;
 
-/// Removes a file that was created, unless the copy is complete.
+/// Removes a file that was created, unless the copy is complete. Made before the file, because it
+/// allocates memory.
 class RemoveCreated {
  public:
   RemoveCreated(System& system, std::string path) noexcept
@@ -31,13 +32,14 @@ class RemoveCreated {
   RemoveCreated(const RemoveCreated&) = delete;
   RemoveCreated& operator=(const RemoveCreated&) = delete;
   ~RemoveCreated() {
-    if (!path_.empty()) system_.unlink(path_.c_str());
+    if (is_created_) system_.unlink(path_.c_str());
   }
-  void keep() noexcept { path_.clear(); }
+  void set_created(bool created) noexcept { is_created_ = created; }
 
  private:
   System& system_;
   std::string path_;
+  bool is_created_ = false;
 };
 
 /// True if the kernel cannot copy between these two files, but they can be read and written: file
@@ -94,7 +96,7 @@ Task<Result<std::uint64_t>> copy_contents(const File& from, File& to) {
 }  // namespace
 
 Task<Result<std::uint64_t>> copy_file(std::string from, std::string to, Existing existing) {
-  const TaskContext& context = co_await detail::files::CurrentContext();
+  const TaskContext& context = co_await this_task;
   auto source = co_await File::open(std::move(from));
   if (!source) co_return std::unexpected(source.error());
   const auto status = co_await source->status();
@@ -102,13 +104,14 @@ Task<Result<std::uint64_t>> copy_file(std::string from, std::string to, Existing
   if (status->is_directory()) co_return failure(EISDIR);
   if (!status->is_regular()) co_return failure(EINVAL);
   const mode_t permissions = status->permissions;
+  RemoveCreated cleanup(detail::files::system_of(context), to);
   auto opened = co_await call_open(to, O_WRONLY | O_CREAT | O_EXCL, permissions);
   const bool is_created = opened.has_value();
+  cleanup.set_created(is_created);
   // Not truncated yet: it may be the same file.
   if (existing == Existing::replace && !is_created && opened.error() == system_error(EEXIST))
     opened = co_await call_open(to, O_WRONLY | O_CREAT | O_NONBLOCK, permissions);
   if (!opened) co_return std::unexpected(opened.error());
-  RemoveCreated created(detail::files::system_of(context), is_created ? to : "");
   File copy = Access::make(std::move(*opened));
   if (!is_created) {
     const auto replaced = co_await copy.status();
@@ -118,7 +121,7 @@ Task<Result<std::uint64_t>> copy_file(std::string from, std::string to, Existing
     if (!emptied) co_return std::unexpected(emptied.error());
   }
   auto copied = co_await copy_contents(*source, copy);
-  if (copied) created.keep();
+  if (copied) cleanup.set_created(false);
   co_return copied;
 }
 

@@ -66,11 +66,14 @@ struct Directory::State {
   bool take(DirectoryEntry& entry) {
     while (at < end) {
       const std::byte* const record = batch->bytes.data() + at;
-      at += load<decltype(dirent64::d_reclen)>(record + offsetof(dirent64, d_reclen));
+      const std::size_t next =
+          at + load<decltype(dirent64::d_reclen)>(record + offsetof(dirent64, d_reclen));
       const auto* const name = reinterpret_cast<const char*>(record + offsetof(dirent64, d_name));
       const std::string_view text(name);
-      if (text == "." || text == "..") continue;
-      entry.name = text;
+      const bool is_listed = text != "." && text != "..";
+      if (is_listed) entry.name = text;  // May throw: the record is not taken then.
+      at = next;
+      if (!is_listed) continue;
       entry.type = type_of(load<unsigned char>(record + offsetof(dirent64, d_type)));
       entry.inode = load<decltype(dirent64::d_ino)>(record + offsetof(dirent64, d_ino));
       return true;

@@ -184,7 +184,7 @@ Task<Result<>> remove_directory(std::string path) {
 
 Task<Result<>> remove_all(std::string path) {
   const auto is_stopped = std::make_shared<std::atomic<bool>>(false);
-  const TaskContext& context = co_await detail::files::CurrentContext();
+  const TaskContext& context = co_await this_task;
   // The thread that removes the entries stops if this task is asked to, or is destroyed.
   auto set = [is_stopped] { is_stopped->store(true, std::memory_order_relaxed); };
   const std::stop_callback<decltype(set)> at_stop(context.stop, std::move(set));

@@ -91,7 +91,7 @@ void TemporaryFile::remove() noexcept {
 
 Task<Result<TemporaryFile>> TemporaryFile::create(std::string directory, std::string prefix,
                                                   mode_t permissions) {
-  const TaskContext& context = co_await detail::files::CurrentContext();
+  const TaskContext& context = co_await this_task;
   directory = detail::files::temporary_directory(std::move(directory));
   for (int attempt = 1;; ++attempt) {
     std::string path = detail::files::random_name(*context.loop, directory, prefix);
@@ -133,7 +133,7 @@ void TemporaryDirectory::remove_now() noexcept {
 
 Task<Result<TemporaryDirectory>> TemporaryDirectory::create(std::string directory,
                                                             std::string prefix) {
-  const TaskContext& context = co_await detail::files::CurrentContext();
+  const TaskContext& context = co_await this_task;
   directory = detail::files::temporary_directory(std::move(directory));
   constexpr mode_t permissions = 0700;
   for (int attempt = 1;; ++attempt) {

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <deque>
 #include <map>
+#include <new>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -55,9 +56,11 @@ struct Watcher::State {
   std::deque<Pending> queue;
   std::optional<TimePoint> waited_since;  ///< For the second half of the first event.
   std::uint64_t overflows = 0;
+  bool has_lost = false;  ///< For lack of memory: to be reported.
 
   /// Returns false with errno. EAGAIN: there are no events.
   bool read_events();
+  void add_all(const char* bytes, std::size_t size);
   void add(const inotify_event& event, std::string_view name);
   void add_moved_here(ChangeEvent&& event, std::uint32_t cookie);
   void drop(WatchId directory);
@@ -69,14 +72,23 @@ bool Watcher::State::read_events() {
   const ssize_t size = detail::base::uninterrupted(Call::inotify_read, ::read, fd.get(),
                                                    static_cast<void*>(bytes.data()), bytes.size());
   if (size < 0) return false;
-  for (std::size_t at = 0; at < static_cast<std::size_t>(size);) {
+  try {
+    add_all(bytes.data(), static_cast<std::size_t>(size));
+  } catch (const std::bad_alloc&) {
+    has_lost = true;
+    throw;
+  }
+  return true;
+}
+
+void Watcher::State::add_all(const char* bytes, std::size_t size) {
+  for (std::size_t at = 0; at < size;) {
     inotify_event event{};
-    std::memcpy(&event, bytes.data() + at, sizeof event);
-    const std::string_view padded(bytes.data() + at + sizeof event, event.len);
+    std::memcpy(&event, bytes + at, sizeof event);
+    const std::string_view padded(bytes + at + sizeof event, event.len);
     add(event, padded.substr(0, padded.find('\0')));
     at += sizeof event + event.len;
   }
-  return true;
 }
 
 void Watcher::State::add(const inotify_event& event, std::string_view name) {
@@ -210,6 +222,10 @@ Task<Result<ChangeEvent>> Watcher::next() {
   for (;;) {
     State* const state = state_.get();  // The watcher may be moved while the task waits.
     if (state == nullptr) co_return failure(EBADF);
+    if (std::exchange(state->has_lost, false)) {
+      ++state->overflows;
+      co_return ChangeEvent();
+    }
     const bool is_waiting = !state->queue.empty() && state->waits_for_rename(Clock::now());
     if (!state->queue.empty() && !is_waiting) {
       ChangeEvent event = std::move(state->queue.front().event);

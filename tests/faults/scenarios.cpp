@@ -480,6 +480,8 @@ const std::vector<Scenario>& all_scenarios() {
       {"channels", play_channels},
       {"calls_on_another_loop", play_calls_on_another_loop},
       {"files", play_files},
+      {"names", play_names},
+      {"watcher", play_watcher},
       {"streams", play_streams},
       {"connections", play_connections},
       {"unix", play_unix},

@@ -38,6 +38,10 @@ Error play_echo(EventLoop& loop);
 Error play_channels(EventLoop& loop);
 Error play_calls_on_another_loop(EventLoop& loop);
 
+// Scenarios of names of files (file_scenarios.cpp).
+Error play_names(EventLoop& loop);
+Error play_watcher(EventLoop& loop);
+
 // Network scenarios (network_scenarios.cpp).
 Error play_datagrams(EventLoop& loop);
 Error play_streams(EventLoop& loop);

@@ -30,8 +30,8 @@ enum class Change : std::uint8_t {
   attributes,  ///< Permissions, owner, times or the number of links have changed.
   directory_gone,  ///< The watched directory was removed, renamed or unmounted; it is not watched
                    ///< any more. `name` is empty.
-  /// Events were lost, because the task did not read them fast enough
-  /// (/proc/sys/fs/inotify/max_queued_events): read all watched directories again.
+  /// Events were lost, because the task did not read them fast enough (sysctl
+  /// fs.inotify.max_queued_events) or memory was short: read all watched directories again.
   overflow,
 };
 
