@@ -4,10 +4,14 @@
 
 #include <tambour/http/access_log.h>      // IWYU pragma: export
 #include <tambour/http/auth.h>            // IWYU pragma: export
+#include <tambour/http/authentication.h>  // IWYU pragma: export
 #include <tambour/http/body.h>            // IWYU pragma: export
+#include <tambour/http/body_limit.h>      // IWYU pragma: export
 #include <tambour/http/client.h>          // IWYU pragma: export
+#include <tambour/http/client_address.h>  // IWYU pragma: export
 #include <tambour/http/coding.h>          // IWYU pragma: export
 #include <tambour/http/compress.h>        // IWYU pragma: export
+#include <tambour/http/conditions.h>      // IWYU pragma: export
 #include <tambour/http/cookie.h>          // IWYU pragma: export
 #include <tambour/http/cors.h>            // IWYU pragma: export
 #include <tambour/http/date.h>            // IWYU pragma: export
@@ -21,11 +25,16 @@
 #include <tambour/http/https.h>           // IWYU pragma: export
 #include <tambour/http/message.h>         // IWYU pragma: export
 #include <tambour/http/method.h>          // IWYU pragma: export
+#include <tambour/http/metrics.h>         // IWYU pragma: export
+#include <tambour/http/rate_limit.h>      // IWYU pragma: export
+#include <tambour/http/recover.h>         // IWYU pragma: export
 #include <tambour/http/request.h>         // IWYU pragma: export
+#include <tambour/http/request_id.h>      // IWYU pragma: export
 #include <tambour/http/response.h>        // IWYU pragma: export
 #include <tambour/http/router.h>          // IWYU pragma: export
 #include <tambour/http/server.h>          // IWYU pragma: export
 #include <tambour/http/status.h>          // IWYU pragma: export
+#include <tambour/http/time_limit.h>      // IWYU pragma: export
 #include <tambour/http/url.h>             // IWYU pragma: export
 #include <tambour/http/access_log.h>     // IWYU pragma: export
 #include <tambour/http/auth.h>           // IWYU pragma: export

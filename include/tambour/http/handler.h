@@ -67,11 +67,12 @@ class Handler {
   /// Invokes the function. Returns its task, which has not started, or an empty Task if the
   /// function has done its work. Throws what the function throws.
   [[nodiscard]] Task<> start(Request& request, Response& response) const {
+    response.keep_fields();
     return start_(request, response);
   }
   /// Invokes the function and waits until it has ended. The handler must exist until then.
   [[nodiscard]] Task<> run(Request& request, Response& response) const {
-    Task<> task = start_(request, response);
+    Task<> task = start(request, response);
     if (task) co_await std::move(task);
   }
 

@@ -94,6 +94,9 @@ class Request {
   [[nodiscard]] const Fields& headers() const noexcept { return head().fields; }
 
   [[nodiscard]] IncomingBody& body() noexcept { return body_; }
+  /// The bytes of the body that were read so far, as they were received: without the framing of
+  /// chunks, before decoding.
+  [[nodiscard]] std::uint64_t body_bytes() const noexcept;
 
   /// The pattern of the route that the router has chosen, with the prefixes of Router::mount():
   /// "/users/{id}". For metrics and logs, whose number of names must not depend on clients. Empty

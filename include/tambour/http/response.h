@@ -96,6 +96,11 @@ class Response {
   /// with bad_status unless the status is between 400 and 999. Throws std::bad_alloc.
   Result<> send_error(Status status, std::string_view detail = {});
 
+  /// Removes the fields that were set since the innermost handler was started, so that those of
+  /// middleware are left. For middleware that answers in place of a handler that has failed; the
+  /// server does so too. No effect after has_begun(). Throws std::bad_alloc.
+  void drop_handler_fields();
+
   /// Sends an interim response (RFC 9110, section 15.2) before this one, for example the links that
   /// the client may load already:
   ///
@@ -173,10 +178,13 @@ class Response {
 
  private:
   friend class detail::Exchange;
+  friend class Handler;
   friend class ResponseFilter;
   enum class State : std::uint8_t { none, begun, ended };
   class [[gnu::visibility("hidden")]] AbandonUnlessComplete;
 
+  /// Before a handler is started: if it fails, the response to the error keeps the fields so far.
+  void keep_fields() noexcept { fields_kept_ = head_.fields.size(); }
   [[nodiscard]] Result<> begin();
   [[nodiscard]] Result<> prepare(std::uint64_t bytes);
   [[nodiscard]] Task<Result<>> write_checked(Buffer piece);
@@ -187,6 +195,7 @@ class Response {
   std::optional<std::uint64_t> length_;
   std::optional<std::uint64_t> bytes_left_;  ///< Of a body whose length was stated.
   std::uint64_t body_bytes_ = 0;
+  std::size_t fields_kept_ = 0;
   State state_ = State::none;
 };
 

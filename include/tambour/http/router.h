@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <tambour/detail/namespaces.h>
 #include <tambour/http/handler.h>
@@ -27,6 +28,12 @@ namespace tambour::http {
 ///       response.send(Status::unauthorized);
 ///   }
 using Middleware = std::function<Task<>(Request&, Response&, const Handler& next)>;
+
+/// The handler with middleware around it, of which the first one is the outermost: for middleware
+/// of one route. Throws std::bad_alloc.
+///
+///   router.post("/photos", http::with_middleware({http::limit_body(1 << 24)}, store_photo));
+[[nodiscard]] Handler with_middleware(const std::vector<Middleware>& middleware, Handler handler);
 
 /// Collects routes, and makes a handler of them.
 ///

@@ -72,10 +72,9 @@ struct ServerOptions {
   std::function<void(const Request&, const Response&)> on_response{};
 
   /// Makes the responses to errors: of the parser and the router, after exceptions, of middleware,
-  /// and of Response::send_error(). Empty: render_plain(). After an exception, the response has the
-  /// fields that middleware and the handler have set, for example those of CORS, without which a
-  /// page could not read the status; except Set-Cookie, Cache-Control, Expires, Location,
-  /// Accept-Ranges, Content-Location, Content-Range and those that Response::send_error() removes.
+  /// and of Response::send_error(). Empty: render_plain(). If a handler fails, the response keeps
+  /// the fields that were set before the innermost handler was started: those of middleware, for
+  /// example those of CORS, without which a page could not read the status.
   ErrorRenderer error_renderer{};
   /// Set: invoked with the exceptions of handlers, in place of ListenOptions::on_error, with the
   /// request that has failed. Before that, the response was made, and on_response was invoked. Must

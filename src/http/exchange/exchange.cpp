@@ -21,11 +21,6 @@ constexpr std::size_t left_max = 16;
 constexpr const char* fields_of_bodies[] = {
     "Content-Type", "Content-Encoding", "Content-Language", "Content-Disposition",
     "ETag",         "Last-Modified"};
-/// What a handler that has failed has meant for its own response.
-constexpr const char* fields_of_success[] = {"Set-Cookie",    "Cache-Control",    "Expires",
-                                             "Content-Range", "Content-Location", "Location",
-                                             "Accept-Ranges"};
-
 /// The size of a read of a body that is discarded.
 constexpr std::size_t discarded_piece_bytes = std::size_t{64} * 1024;
 
@@ -63,6 +58,7 @@ void detail::Exchange::start(RequestHead& head) noexcept {
   next.client_address_.reset();
   is_cut_ = false;
   body_error_ = {};
+  body_bytes_ = 0;
   rejection_.reset();
   body_budget_.reset();
   expects_continue_ = false;
@@ -91,6 +87,7 @@ void detail::Exchange::restart_response() noexcept {
   next.head_.status = Status::ok;
   next.head_.reason.clear();
   next.head_.fields.clear();
+  next.fields_kept_ = 0;
   next.length_.reset();
   next.body_bytes_ = 0;
   next.state_ = Response::State::none;
@@ -177,9 +174,8 @@ void detail::Exchange::reject(RequestHead& head, const Error& error) {
 void detail::Exchange::answer_error(Status status, std::string_view detail) {
   is_last_ = is_last_ || body_error_;
   response().sink_ = this;
-  Fields& fields = response().headers();
-  for (const char* const name : fields_of_success) fields.remove(name);
   try {
+    response().drop_handler_fields();
     if (send_error(status, detail)) return;
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): see below.
   }

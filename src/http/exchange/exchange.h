@@ -100,7 +100,10 @@ class Exchange final : public ResponseSink, public BodyStream {
     return std::exchange(expects_continue_, false) && !response().has_begun();
   }
   /// A part of the body has arrived, or its end.
-  void body_arrived() noexcept { expects_continue_ = false; }
+  void body_arrived(std::size_t bytes) noexcept {
+    expects_continue_ = false;
+    body_bytes_ += bytes;
+  }
   [[nodiscard]] bool is_watched() const noexcept { return disconnected_.has_value(); }
   /// The client has closed or half-closed the connection, or it has failed.
   void disconnected() noexcept;
@@ -118,6 +121,7 @@ class Exchange final : public ResponseSink, public BodyStream {
   [[nodiscard]] RequestConnection connection() const noexcept {
     return RequestConnection(loop_, wire_.stream());
   }
+  [[nodiscard]] std::uint64_t body_bytes() const noexcept { return body_bytes_; }
   [[nodiscard]] TimePoint received_at() const noexcept { return received_at_; }
   [[nodiscard]] TimePoint begun_at() const noexcept { return begun_at_; }
   /// True if the response cannot be completed, or sent.
@@ -204,6 +208,7 @@ class Exchange final : public ResponseSink, public BodyStream {
   TimePoint begun_at_{};
   net::RateBudget body_budget_;  ///< Suspended.
   Error body_error_{};
+  std::uint64_t body_bytes_ = 0;  ///< Received, of the request.
   std::unique_ptr<Rejection> rejection_;
   std::exception_ptr thrown_;
   std::shared_ptr<Exchange*> self_;  ///< Expires with this exchange.

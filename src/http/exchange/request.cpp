@@ -59,6 +59,9 @@ const RequestHead& Request::head() const noexcept {
 RequestConnection Request::connection() const noexcept {
   return checked(exchange_, "Request::connection()").connection();
 }
+std::uint64_t Request::body_bytes() const noexcept {
+  return checked(exchange_, "Request::body_bytes()").body_bytes();
+}
 TimePoint Request::received_at() const noexcept {
   return checked(exchange_, "Request::received_at()").received_at();
 }

@@ -52,6 +52,14 @@ Task<Result<>> Response::send_interim(Status status, Fields fields) {
   co_return co_await exchange.send_interim(status, std::move(fields));
 }
 
+void Response::drop_handler_fields() {
+  if (has_begun() || head_.fields.size() <= fields_kept_) return;
+  Fields kept;
+  for (std::size_t i = 0; i < fields_kept_; ++i)
+    static_cast<void>(kept.add(head_.fields[i].name, head_.fields[i].value));
+  head_.fields = std::move(kept);
+}
+
 void Response::abandon() noexcept { checked(exchange_, "Response::abandon()").abandon(); }
 
 /// The head of a response whose body follows in pieces.

@@ -264,7 +264,8 @@ void redirect_to_folder(Request& request, Response& response) {
   target += '/';
   if (const auto query = request.query()) target.append("?").append(*query);
   static_cast<void>(response.headers().set("Location", target));
-  fail_with(response, Status::moved_permanently);
+  static_cast<void>(response.headers().set("Content-Type", "text/plain"));
+  static_cast<void>(response.send(Status::moved_permanently, "301 Moved Permanently\n"));
 }
 
 Task<> serve_path(Request& request, Response& response, std::shared_ptr<const Served> served) {

@@ -12,17 +12,6 @@
 namespace tambour::http {
 namespace {
 
-Handler surround(Handler inner, const std::vector<Middleware>& all) {
-  const std::source_location created_at = inner.created_at();
-  for (std::size_t i = all.size(); i-- > 0;)
-    inner = Handler(
-        [middleware = all[i], next = std::move(inner)](Request& request, Response& response) {
-          return middleware(request, response, next);
-        },
-        created_at);
-  return inner;
-}
-
 void check_free(bool is_free, std::string_view method, std::string_view pattern) {
   if (!is_free) [[unlikely]]
     detail::base::fail_check("http::Router: %s \"%s\" was added twice; a route has one handler",
@@ -115,6 +104,17 @@ Task<> Routes::start_route(Request& request, Response& response) const {
 
 }  // namespace
 
+Handler with_middleware(const std::vector<Middleware>& middleware, Handler handler) {
+  const std::source_location created_at = handler.created_at();
+  for (std::size_t i = middleware.size(); i-- > 0;)
+    handler = Handler(
+        [outer = middleware[i], next = std::move(handler)](Request& request, Response& response) {
+          return outer(request, response, next);
+        },
+        created_at);
+  return handler;
+}
+
 Router::Router() : state_(std::make_unique<State>()) {}
 Router::Router(Router&& other) noexcept = default;
 Router& Router::operator=(Router&& other) noexcept = default;
@@ -138,10 +138,10 @@ Router& Router::mount(std::string_view prefix, Router other) {
     const std::string whole = std::string(prefix) + pattern;
     Route& local = state_->tree.at(whole);
     for (auto& [method, handler] : route.handlers)
-      add_handler(local, method, whole, surround(std::move(handler), middleware));
+      add_handler(local, method, whole, with_middleware(middleware, std::move(handler)));
     if (!route.any) return;
     check_free(!local.any, "any method of", whole);
-    local.any = surround(std::move(route.any), middleware);
+    local.any = with_middleware(middleware, std::move(route.any));
   });
   return *this;
 }
@@ -178,10 +178,11 @@ Handler Router::handler(std::source_location at) && {
   for (auto& [name, router] : state->hosts)
     routes->hosts.emplace_back(name, std::move(*router).handler());
   const std::shared_ptr<const Routes> shared = std::move(routes);
-  return surround(Handler([shared](Request& request,
-                                   Response& response) { return shared->start(request, response); },
-                          at),
-                  state->middleware);
+  return with_middleware(state->middleware, Handler(
+                                                [shared](Request& request, Response& response) {
+                                                  return shared->start(request, response);
+                                                },
+                                                at));
 }
 
 }  // namespace tambour::http

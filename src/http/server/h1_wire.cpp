@@ -44,7 +44,7 @@ Task<Result<Buffer>> H1Wire::read(std::size_t bytes_max) {
     const Result<std::size_t> parsed = parser_.read_body(input_.bytes(), piece, bytes_max);
     if (!parsed) co_return exchange.fail_body(parsed.error());
     if (*parsed > 0 || parser_.is_complete()) {
-      exchange.body_arrived();
+      exchange.body_arrived(*parsed);
       if (exchange.is_watched()) watch();
       co_return piece;
     }

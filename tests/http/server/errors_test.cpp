@@ -62,19 +62,21 @@ class HttpErrors : public test::Serving {
 const std::string origin = "Origin: https://a\r\n";
 const std::string cors_fields = "Vary: Origin\r\nAccess-Control-Allow-Origin: https://a\r\n";
 
+std::string error_with(const std::string& status, const std::string& fields,
+                       const std::string& body) {
+  return "HTTP/1.1 " + status + "\r\n" + fields +
+         "Content-Type: text/plain\r\nContent-Length: " + std::to_string(body.size()) +
+         "\r\nConnection: close\r\n\r\n" + body;
+}
+
 TEST_F(HttpErrors, keep_the_fields_of_middleware) {
   serve_errors({});
-  const std::string close = "Connection: close\r\n";
-  EXPECT_EQ(ask(get("/none", origin)), "HTTP/1.1 404 Not Found\r\n" + close +
-                                           "Content-Length: 14\r\n" + cors_fields +
-                                           "Content-Type: text/plain\r\n\r\n404 Not Found\n");
+  EXPECT_EQ(ask(get("/none", origin)), error_with("404 Not Found", cors_fields, "404 Not Found\n"));
   EXPECT_EQ(ask(get("/throws", origin)),
-            "HTTP/1.1 500 Internal Server Error\r\n" + close + "Content-Length: 26\r\n" +
-                cors_fields + "Content-Type: text/plain\r\n\r\n500 Internal Server Error\n");
+            error_with("500 Internal Server Error", cors_fields, "500 Internal Server Error\n"));
   EXPECT_EQ(ask(get("/sends", origin)),
-            "HTTP/1.1 409 Conflict\r\n" + close + "Content-Length: 24\r\n" + cors_fields +
-                "Cache-Control: no-store\r\nContent-Type: text/plain\r\n\r\n"
-                "409 Conflict: a < \"b\"\xFF\n");
+            error_with("409 Conflict", cors_fields + "Cache-Control: no-store\r\n",
+                       "409 Conflict: a < \"b\"\xFF\n"));
   EXPECT_EQ(exceptions_, std::vector<std::string>{"/throws: secret"});
   EXPECT_EQ(server_->handler_exceptions(), 1U);
 }
@@ -122,7 +124,7 @@ TEST_F(HttpErrors, have_the_form_that_the_client_prefers) {
 
 TEST_F(HttpErrors, of_the_parser_have_it_too) {
   serve_errors(http::render_problem_details);
-  EXPECT_EQ(body_of(ask("GET / HTTP/1.1\r\nHost: a\r\nBad Field: x\r\n\r\n")).substr(0, 37),
+  EXPECT_EQ(body_of(ask("GET / HTTP/1.1\r\nHost: a\r\nBad Field: x\r\n\r\n")).substr(0, 38),
             "application/problem+json {\"status\":400");
   EXPECT_NE(ask("\x16\x03\x01").find("{\"status\":400"), std::string::npos);
   const std::string long_field = "X: " + std::string(40'000, 'x') + "\r\n";
@@ -182,7 +184,7 @@ TEST_F(HttpErrors, are_refused_with_a_status_of_success) {
     EXPECT_EQ(response.send_error(Status(1000)).error(), http::ErrorCode::bad_status);
     response.send("x");
   });
-  EXPECT_EQ(ask(get("/")), response_of("200 OK", "x", "").insert(17, "Connection: close\r\n"));
+  EXPECT_EQ(ask(get("/")), response_of("200 OK", "x", "Connection: close\r\n"));
 }
 
 TEST_F(HttpErrors, after_a_part_of_the_response_reset_the_connection) {
@@ -214,7 +216,7 @@ TEST_F(HttpInterim, responses_precede_the_response) {
     const Result<> late = co_await response.send_interim(Status::processing);
     EXPECT_EQ(late.error(), http::ErrorCode::response_begun);
   });
-  const std::string expected = response_of("200 OK", "x").insert(17, "Connection: close\r\n");
+  const std::string expected = response_of("200 OK", "x", "Connection: close\r\n");
   EXPECT_EQ(ask(get("/")),
             "HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n" + expected);
   EXPECT_EQ(ask("GET / HTTP/1.0\r\n\r\n"), expected);

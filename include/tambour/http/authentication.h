@@ -1,0 +1,96 @@
+// Authentication of requests: Basic (RFC 7617) and Bearer (RFC 6750). Use both over TLS only.
+#pragma once
+
+#include <concepts>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <tambour/base/result.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/http/auth.h>  // IWYU pragma: export
+#include <tambour/http/router.h>
+#include <tambour/task/task.h>
+
+#pragma GCC visibility push(default)
+
+namespace tambour::http {
+
+template <class F, class Credentials>
+concept VerifierFunction =
+    std::copy_constructible<F> && std::invocable<F&, Request&, const Credentials&> &&
+    (std::same_as<std::invoke_result_t<F&, Request&, const Credentials&>, bool> ||
+     std::same_as<std::invoke_result_t<F&, Request&, const Credentials&>, Task<bool>>);
+
+/// A function that decides whether credentials are valid: `bool f(Request&, const Credentials&)`,
+/// or `Task<bool> f(...)` if it asks a database. Compare secrets with constant_time_equal(), and
+/// store passwords only as hashes of a function that is made for them (Argon2, scrypt), computed on
+/// a WorkerPool. It may pass values on with Request::set_parameter(). Requests invoke it
+/// concurrently.
+template <class Credentials>
+class Verifier {
+ public:
+  Verifier() = default;
+
+  template <class F>
+    requires(!std::same_as<F, Verifier>) && VerifierFunction<F, Credentials>
+  // NOLINTNEXTLINE(google-explicit-constructor): functions are passed as verifiers.
+  Verifier(F function)
+      : verify_([function = std::move(function)](
+                    Request& request, const Credentials& credentials) mutable -> Task<bool> {
+          if constexpr (std::same_as<std::invoke_result_t<F&, Request&, const Credentials&>,
+                                     bool>) {
+            return as_task(function(request, credentials));
+          } else {
+            return function(request, credentials);
+          }
+        }) {}
+
+  explicit operator bool() const noexcept { return verify_ != nullptr; }
+  /// The credentials must exist until the task has ended.
+  [[nodiscard]] Task<bool> verify(Request& request, const Credentials& credentials) const {
+    return verify_(request, credentials);
+  }
+
+ private:
+  static Task<bool> as_task(bool is_valid) { co_return is_valid; }
+
+  std::function<Task<bool>(Request&, const Credentials&)> verify_;
+};
+
+/// A user name and a password.
+using BasicVerifier = Verifier<BasicCredentials>;
+/// A token.
+using BearerVerifier = Verifier<std::string>;
+
+/// Middleware that answers 401 with WWW-Authenticate unless the request has a user name and a
+/// password that `verifier` accepts. Browsers then ask for them. Fails with
+/// http::ErrorCode::bad_field_value if the realm contains other than printable ASCII characters,
+/// and with EINVAL if the verifier is empty. Throws std::bad_alloc.
+///
+///   router.use(or_throw(http::basic_authentication("admin", http::one_of({{"ann", password}}))));
+[[nodiscard]] Result<Middleware> basic_authentication(std::string_view realm,
+                                                      BasicVerifier verifier);
+
+/// Middleware that answers 401 with WWW-Authenticate unless the request has a token in its field
+/// Authorization that `verifier` accepts; "invalid_token" says that it was refused. A field that is
+/// malformed, or repeated, is answered with 400 and "invalid_request" (RFC 6750, section 3.1).
+/// Tokens in forms and queries are not accepted. Fails like basic_authentication().
+[[nodiscard]] Result<Middleware> bearer_authentication(std::string_view realm,
+                                                       BearerVerifier verifier);
+
+/// Verifiers for fixed credentials. The time of a comparison depends on lengths only.
+[[nodiscard]] BasicVerifier one_of(std::vector<BasicCredentials> credentials);
+[[nodiscard]] BearerVerifier one_of_tokens(std::vector<std::string> tokens);
+
+/// The user name that basic_authentication() has accepted; empty if there is none. A verifier of
+/// tokens may set it: set_authenticated_user(). Valid until the parameters of the request change.
+[[nodiscard]] std::string_view authenticated_user(const Request& request) noexcept;
+void set_authenticated_user(Request& request, std::string user);
+
+}  // namespace tambour::http
+
+#pragma GCC visibility pop

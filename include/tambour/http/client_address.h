@@ -1,0 +1,42 @@
+// The address of the client behind trusted proxies: Forwarded (RFC 7239) and X-Forwarded-For.
+//
+// Every client can send these fields. Only what a trusted proxy has appended is believed: the
+// address is the rightmost one that does not belong to a trusted proxy.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <tambour/base/result.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/http/router.h>
+#include <tambour/net/ip_address.h>
+
+#pragma GCC visibility push(default)
+
+namespace tambour::http {
+
+/// The field to which the proxies append addresses. The other one may have been sent by the client,
+/// and is ignored.
+enum class ForwardingField : std::uint8_t { x_forwarded_for, forwarded };
+
+struct ClientAddressOptions {
+  std::vector<IpNetwork> trusted{};  ///< The networks of the proxies.
+  /// The peers on Unix sockets are proxies.
+  bool trusts_unix_peers = false;
+  ForwardingField field = ForwardingField::x_forwarded_for;
+};
+
+/// Middleware that sets Request::client_address() for requests of trusted peers. From the right,
+/// the first address that is not trusted is the client; if all are, the leftmost one. An element
+/// that is no address ("unknown", for example) ends the search: the client is the proxy that has
+/// appended it. If a Forwarded field is malformed, the client is the peer. Use it before other
+/// middleware. Fails with EINVAL if no peer is trusted. Throws std::bad_alloc.
+///
+///   router.use(or_throw(http::client_address({.trusted =
+///   {or_throw(IpNetwork::parse("10.0.0.0/8"))}})));
+[[nodiscard]] Result<Middleware> client_address(ClientAddressOptions options);
+
+}  // namespace tambour::http
+
+#pragma GCC visibility pop

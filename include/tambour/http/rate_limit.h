@@ -1,0 +1,91 @@
+// Rate limits: how many requests each client may make.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <tambour/base/clock.h>
+#include <tambour/base/result.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/http/router.h>
+
+#pragma GCC visibility push(default)
+
+namespace tambour::http {
+
+struct RateLimitOptions {
+  std::uint64_t requests = 100;               ///< In each `period`, on average; between 1 and 10^9.
+  Duration period = std::chrono::minutes(1);  ///< From 1 ms to 400 days.
+  /// The requests that a client may make at once; 0: `requests`.
+  std::uint64_t burst = 0;
+  /// What a limit belongs to: a user or an API key, for example. Empty: the client's address
+  /// (Request::client_address()), of IPv6 the first 64 bits. Clients without an address share one
+  /// limit.
+  std::function<std::string(const Request&)> key{};
+  /// The clients that are remembered, with 16 bytes each, which are allocated at once; at most
+  /// 2^26.
+  std::size_t clients_max = 65'536;
+  /// The name in the fields RateLimit and RateLimit-Policy: printable ASCII without quotes and
+  /// backslashes. Empty: no such fields.
+  std::string policy = "default";
+};
+
+/// The answer for one request.
+struct RateLimitVerdict {
+  bool is_allowed = false;
+  std::uint64_t left = 0;  ///< Further requests that are allowed at this time.
+  Duration retry_after{};  ///< Until the next request is allowed; zero if `left` is not.
+  Duration reset_after{};  ///< Until the client may make a whole burst again.
+};
+
+struct RateLimitStats {
+  std::uint64_t allowed = 0;
+  std::uint64_t refused = 0;
+  /// Clients that were forgotten before their burst was complete again, because too many others
+  /// have come.
+  std::uint64_t forgotten = 0;
+};
+
+/// Token buckets, one for each client: a bucket has `burst` tokens, each request takes one, and
+/// `requests` are added in each `period`.
+///
+/// Memory: bounded by clients_max. If more clients come, the one with the fullest bucket of eight
+/// is forgotten, and then has a full one: an attacker with very many addresses is not limited by
+/// them. Clients are distinguished by 64 bits of a keyed hash (SipHash). Thread: any; the loops of
+/// a group share the limits. Copies share them too.
+class RateLimiter {
+ public:
+  /// Fails with EINVAL if an option is outside its range. Throws std::bad_alloc.
+  [[nodiscard]] static Result<RateLimiter> create(RateLimitOptions options = {});
+  RateLimiter(const RateLimiter& other) noexcept;
+  RateLimiter& operator=(const RateLimiter& other) noexcept;
+  ~RateLimiter();
+
+  /// Middleware that answers refused requests with 429 and Retry-After. Responses have the fields
+  /// RateLimit and RateLimit-Policy (draft-ietf-httpapi-ratelimit-headers-10).
+  ///
+  ///   const auto limiter = or_throw(http::RateLimiter::create({.requests = 60}));
+  ///   router.use(limiter.middleware());
+  [[nodiscard]] Middleware middleware() const;
+
+  /// Takes a token of the client's bucket, for limits of other operations. `now` is
+  /// EventLoop::now().
+  RateLimitVerdict take(std::string_view key, TimePoint now) noexcept;
+  [[nodiscard]] RateLimitStats stats() const noexcept;
+
+ private:
+  class [[gnu::visibility("hidden")]] Table;
+
+  explicit RateLimiter(std::shared_ptr<Table> table) noexcept;
+
+  std::shared_ptr<Table> table_;
+};
+
+}  // namespace tambour::http
+
+#pragma GCC visibility pop
