@@ -119,6 +119,14 @@ class Documents(unittest.TestCase):
         for block in blocks:
             self.assertIn(block, example)
 
+    def test_what_middleware_md_quotes_is_in_the_example(self) -> None:
+        document = (ROOT / "docs/middleware.md").read_text()
+        blocks = re.findall(r"```cpp\n(.*?)```", document, re.DOTALL)
+        self.assertGreaterEqual(len(blocks), 10)
+        example = (ROOT / "examples/http_middleware.cpp").read_text()
+        for block in blocks:
+            self.assertIn(block.rstrip("\n"), example)
+
     def test_the_picture_of_the_layers_is_that_of_cmake(self) -> None:
         needs = {}
         for file in (ROOT / "src").glob("*/CMakeLists.txt"):

@@ -32,15 +32,51 @@ class Uuid {
 
   /// Parses "f81d4fae-7dec-11d0-a765-00a0c91e6bf6" (section 4), in either case of letters, without
   /// braces and "urn:uuid:". Any version and variant is accepted. No value for another text.
-  [[nodiscard]] static std::optional<Uuid> parse(std::string_view text) noexcept;
+  [[nodiscard]] static constexpr std::optional<Uuid> parse(std::string_view text) noexcept {
+    if (text.size() != text_size) return std::nullopt;
+    Bytes bytes{};
+    std::size_t digits = 0;
+    for (std::size_t i = 0; i < text_size; ++i) {
+      if (is_hyphen_at(i)) {
+        if (text[i] != '-') return std::nullopt;
+        continue;
+      }
+      const int value = value_of(text[i]);
+      if (value < 0) return std::nullopt;
+      bytes[digits / 2] = static_cast<std::uint8_t>((bytes[digits / 2] << 4U) | value);
+      ++digits;
+    }
+    return Uuid(bytes);
+  }
 
   [[nodiscard]] constexpr const Bytes& bytes() const noexcept { return bytes_; }
   /// In lower case. Throws std::bad_alloc.
-  [[nodiscard]] std::string to_string() const;
+  [[nodiscard]] std::string to_string() const {
+    constexpr std::string_view digits = "0123456789abcdef";
+    std::string text;
+    text.reserve(text_size);
+    for (const std::uint8_t byte : bytes_) {
+      if (is_hyphen_at(text.size())) text += '-';
+      text.append(1, digits[byte >> 4U]).append(1, digits[byte & 15U]);
+    }
+    return text;
+  }
 
   constexpr auto operator<=>(const Uuid&) const noexcept = default;
 
  private:
+  static constexpr std::size_t text_size = 36;
+
+  static constexpr bool is_hyphen_at(std::size_t at) noexcept {
+    return at == 8 || at == 13 || at == 18 || at == 23;
+  }
+  /// -1: not a hexadecimal digit.
+  static constexpr int value_of(char c) noexcept {
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+  }
+
   Bytes bytes_{};
 };
 

@@ -24,6 +24,9 @@ namespace tambour::http {
 struct AccessRecord {
   /// The client, or what the PROXY header says; no value if the connection is closed already.
   std::optional<Endpoint> peer{};
+  /// Request::client_address(): the peer, or the client behind trusted proxies; no value on a Unix
+  /// socket. The formats print it.
+  std::optional<IpAddress> client{};
   /// The time at which the head of the request was complete, or the request was rejected.
   std::chrono::system_clock::time_point received_at{};
   std::string_view method{};  ///< Empty if the client has sent no valid request line.

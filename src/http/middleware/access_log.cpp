@@ -58,6 +58,7 @@ AccessRecord access_record(const Request& request, const Response& response) {
   const RequestHead& head = request.head();
   AccessRecord record;
   if (const auto peer = request.connection().peer_endpoint()) record.peer = *peer;
+  if (const auto client = request.client_address()) record.client = *client;
   if (!head.target.empty()) record.method = head.method.name();
   record.target = head.target;
   record.version = head.version;
@@ -88,9 +89,13 @@ std::function<void(const Request&, const Response&)> access_log(
 
 std::string format_common(const AccessRecord& record) {
   std::string line;
-  std::string peer = "-";
-  if (record.peer && record.peer->is_ip()) peer = record.peer->address();
-  append_escaped(line, peer);
+  std::string client = "-";
+  if (record.client) {
+    client = record.client->to_string();
+  } else if (record.peer && record.peer->is_ip()) {
+    client = record.peer->address();
+  }
+  append_escaped(line, client);
   line += " - - [";
   append_time(line, record.received_at);
   line += ']';
