@@ -54,6 +54,7 @@ int main(int argc, char** argv) try {
   options.listen.on_error = log_exception;
   options.listen.connections_max = 10'000;
   options.on_response = http::access_log(log_response);
+  options.error_renderer = http::render_json;
   if (argc > 3) options.listen.tls = tls_context(argv[2], argv[3]);
 
   EventLoop loop;

@@ -24,13 +24,12 @@ class Notes {
     router.post("/notes",
                 [this](Request& request, Response& response) { return add(request, response); });
     router.get("/notes/{id}", [this](Request& request, Response& response) {
-      const auto note = find(request);
-      if (note == notes_.end()) return send_error(response, Status::not_found, "no such note");
-      send_json(response, json_of(*note));
+      const auto note = find(request, response);
+      if (note != notes_.end()) send_json(response, json_of(*note));
     });
     router.delete_("/notes/{id}", [this](Request& request, Response& response) {
-      const auto note = find(request);
-      if (note == notes_.end()) return send_error(response, Status::not_found, "no such note");
+      const auto note = find(request, response);
+      if (note == notes_.end()) return;
       notes_.erase(note);
       response.send(Status::no_content);
     });
@@ -50,10 +49,14 @@ class Notes {
     if (!body) co_return;  // The server answers: 400, 408 or 413.
     // Without exceptions: malformed JSON is a value of its own.
     const Json sent = Json::parse(body->coalesce(), nullptr, false);
-    if (!sent.is_object() || !sent.contains("text") || !sent["text"].is_string())
-      co_return send_error(response, Status::bad_request, "expected {\"text\": \"...\"}");
-    if (notes_.size() == notes_max)
-      co_return send_error(response, Status::insufficient_storage, "too many notes");
+    if (!sent.is_object() || !sent.contains("text") || !sent["text"].is_string()) {
+      response.send_error(Status::bad_request, "expected {\"text\": \"...\"}");
+      co_return;
+    }
+    if (notes_.size() == notes_max) {
+      response.send_error(Status::insufficient_storage, "too many notes");
+      co_return;
+    }
     const auto added = notes_.emplace(++last_id_, sent["text"].get<std::string>()).first;
     response.set_status(Status::created);
     response.headers().set("Location", "/notes/" + std::to_string(last_id_));
@@ -66,10 +69,13 @@ class Notes {
     send_json(response, all);
   }
 
-  Stored::iterator find(const tambour::http::Request& request) {
-    const std::string id(request.parameter("id"));
-    const bool is_number = id.find_first_not_of("0123456789") == std::string::npos;
-    return is_number && id.size() < 9 ? notes_.find(std::stoi(id)) : notes_.end();
+  /// The note that the path names. If there is none, the request is answered.
+  Stored::iterator find(tambour::http::Request& request, tambour::http::Response& response) {
+    const auto id = request.parameter_as<int>("id");
+    if (!id) return notes_.end();  // The server answers: 400 with the name of the parameter.
+    const auto note = notes_.find(*id);
+    if (note == notes_.end()) response.send_error(Status::not_found, "no such note");
+    return note;
   }
 
   static Json json_of(const Stored::value_type& note) {
@@ -79,10 +85,6 @@ class Notes {
     response.headers().set("Content-Type", "application/json");
     // Text that is not valid UTF-8 is replaced, because JSON cannot contain it.
     response.send(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
-  }
-  static void send_error(tambour::http::Response& response, Status status, const char* reason) {
-    response.set_status(status);
-    send_json(response, {{"error", reason}});
   }
 
   Stored notes_;

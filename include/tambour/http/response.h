@@ -188,6 +188,7 @@ class Response {
   [[nodiscard]] Result<> begin();
   [[nodiscard]] Result<> prepare(std::uint64_t bytes);
   [[nodiscard]] Task<Result<>> write_checked(Buffer piece);
+  [[nodiscard]] Task<Result<>> send_interim_checked(Status status, Fields fields);
 
   detail::Exchange* exchange_;    ///< Null after the end of the handler.
   ResponseSink* sink_ = nullptr;  ///< The exchange, or a filter in front of it.

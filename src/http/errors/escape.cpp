@@ -14,7 +14,7 @@ constexpr std::string_view replacement = "\xEF\xBF\xBD";  // U+FFFD.
 
 /// The size of the character at the front of `text`, which begins with a byte from 0x80; 0 if it is
 /// invalid.
-std::size_t character_size(std::string_view text) noexcept {
+std::size_t utf8_size(std::string_view text) noexcept {
   for (std::size_t size = 2; size <= std::min<std::size_t>(text.size(), 4); ++size) {
     if (detail::ws::is_utf8(text.substr(0, size))) return size;
   }
@@ -28,7 +28,7 @@ void append_text(std::string& to, std::string_view text, void (*append_ascii)(st
     if (static_cast<unsigned char>(text.front()) < 0x80) {
       append_ascii(to, text.front());
     } else {
-      size = character_size(text);
+      size = utf8_size(text);
       to += size > 0 ? text.substr(0, size) : replacement;
       size = std::max<std::size_t>(size, 1);
     }

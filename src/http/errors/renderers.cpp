@@ -17,12 +17,12 @@
 namespace tambour::http {
 namespace {
 
-std::string name_of(Status status) {
+std::string title_of(Status status) {
   const std::string_view phrase = reason_phrase(status);
   return phrase.empty() ? std::string("Error") : std::string(phrase);
 }
 
-void send(Response& response, std::string_view type, std::string_view body) {
+void send_as(Response& response, std::string_view type, std::string_view body) {
   static_cast<void>(response.headers().set("Content-Type", type));
   static_cast<void>(response.send(body));
 }
@@ -31,7 +31,7 @@ std::string json_of(const ErrorDescription& error, std::string_view title_name) 
   std::string text = "{\"status\":";
   text.append(std::to_string(code_of(error.status))).append(",\"").append(title_name);
   text.append("\":");
-  append_json_string(text, name_of(error.status));
+  append_json_string(text, title_of(error.status));
   if (!error.detail.empty()) {
     text += ",\"detail\":";
     append_json_string(text, error.detail);
@@ -39,15 +39,16 @@ std::string json_of(const ErrorDescription& error, std::string_view title_name) 
   return text += "}\n";
 }
 
-struct Form {
+struct ErrorForm {
   std::string_view type;
   void (*render)(const Request&, Response&, const ErrorDescription&);
 };
 
-constexpr std::array<Form, 4> forms{{{"application/problem+json", &render_problem_details},
-                                     {"application/json", &render_json},
-                                     {"text/html", &render_html},
-                                     {"text/plain", &render_plain}}};
+constexpr std::array<ErrorForm, 4> error_forms{
+    {{"application/problem+json", &render_problem_details},
+     {"application/json", &render_json},
+     {"text/html", &render_html},
+     {"text/plain", &render_plain}}};
 
 /// The more exact range of Accept decides: section 12.5.1.
 int specificity(std::string_view range, std::string_view type) noexcept {
@@ -59,7 +60,7 @@ int specificity(std::string_view range, std::string_view type) noexcept {
   return equal_ignoring_case(range, type) ? 3 : 0;
 }
 
-int quality_of(const Fields& fields, std::string_view type) noexcept {
+int accepted_quality(const Fields& fields, std::string_view type) noexcept {
   int best = 0;
   int quality = 0;
   for (std::size_t at = fields.find("Accept"); at != fields.size();
@@ -82,21 +83,21 @@ void render_plain(const Request& /*request*/, Response& response, const ErrorDes
   std::string text = std::to_string(code_of(error.status));
   text.append(" ").append(reason_phrase(error.status));
   if (!error.detail.empty()) text.append(": ").append(error.detail);
-  send(response, "text/plain", text.append("\n"));
+  send_as(response, "text/plain", text.append("\n"));
 }
 
 void render_json(const Request& /*request*/, Response& response, const ErrorDescription& error) {
-  send(response, "application/json", json_of(error, "error"));
+  send_as(response, "application/json", json_of(error, "error"));
 }
 
 void render_problem_details(const Request& /*request*/, Response& response,
                             const ErrorDescription& error) {
-  send(response, "application/problem+json", json_of(error, "title"));
+  send_as(response, "application/problem+json", json_of(error, "title"));
 }
 
 void render_html(const Request& /*request*/, Response& response, const ErrorDescription& error) {
   std::string title = std::to_string(code_of(error.status));
-  title.append(" ").append(name_of(error.status));
+  title.append(" ").append(title_of(error.status));
   std::string page = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>";
   page.append(title).append("</title></head>\n<body><h1>").append(title).append("</h1>");
   if (!error.detail.empty()) {
@@ -104,17 +105,17 @@ void render_html(const Request& /*request*/, Response& response, const ErrorDesc
     append_html_text(page, error.detail);
     page += "</p>";
   }
-  send(response, "text/html; charset=utf-8", page.append("</body></html>\n"));
+  send_as(response, "text/html; charset=utf-8", page.append("</body></html>\n"));
 }
 
 void render_by_accept(const Request& request, Response& response, const ErrorDescription& error) {
   Fields& fields = response.headers();
   if (!fields.has_token("Vary", "Accept") && !fields.has_token("Vary", "*"))
     static_cast<void>(fields.add("Vary", "Accept"));
-  const Form* best = forms.data();
+  const ErrorForm* best = error_forms.data();
   int best_quality = 0;
-  for (const Form& form : forms) {
-    const int quality = quality_of(request.headers(), form.type);
+  for (const ErrorForm& form : error_forms) {
+    const int quality = accepted_quality(request.headers(), form.type);
     if (quality <= best_quality) continue;
     best = &form;
     best_quality = quality;

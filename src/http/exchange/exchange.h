@@ -6,6 +6,7 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <source_location>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -27,6 +28,7 @@
 #include "http/exchange/response_sink.h"
 #include "http/exchange/settings.h"
 #include "http/exchange/wire.h"
+#include "loop/core.h"
 #include "net/pace/rate_budget.h"
 
 namespace tambour::http {
@@ -112,6 +114,11 @@ class Exchange final : public ResponseSink, public BodyStream {
 
   // Request and Response.
 
+  /// Aborts with a message that names the calling function, unless the thread is the loop's.
+  void check_thread(
+      std::source_location function = std::source_location::current()) const noexcept {
+    detail::loop::core_of(loop_).check_thread(function);
+  }
   [[nodiscard]] RequestHead& head() const noexcept { return *head_; }
   [[nodiscard]] bool is_head() const noexcept { return method_ == Method::head; }
   /// True if the response never has a body, not even to GET.

@@ -23,6 +23,7 @@ void Response::abort() noexcept { checked(exchange_, "Response::abort()").cut_re
 
 Result<> Response::send(Buffer body) {
   const detail::Exchange& exchange = checked(exchange_, "Response::send()");
+  exchange.check_thread();
   if (state_ != State::none) return failure(ErrorCode::response_begun);
   if (class_of(head_.status) == 1) return failure(ErrorCode::interim_status);
   const std::size_t size = body.size();
@@ -41,10 +42,17 @@ Result<> Response::send(Buffer body) {
 }
 
 Result<> Response::send_error(Status status, std::string_view detail) {
-  return checked(exchange_, "Response::send_error()").send_error(status, detail);
+  detail::Exchange& exchange = checked(exchange_, "Response::send_error()");
+  exchange.check_thread();
+  return exchange.send_error(status, detail);
 }
 
 Task<Result<>> Response::send_interim(Status status, Fields fields) {
+  static_cast<void>(checked(exchange_, "Response::send_interim()"));
+  return send_interim_checked(status, std::move(fields));
+}
+
+Task<Result<>> Response::send_interim_checked(Status status, Fields fields) {
   detail::Exchange& exchange = checked(exchange_, "Response::send_interim()");
   if (state_ != State::none) co_return failure(ErrorCode::response_begun);
   if (class_of(status) != 1 || code_of(status) < code_of(Status::processing))
@@ -135,6 +143,7 @@ Task<Result<>> Response::write_file(const File& file, std::uint64_t offset, std:
 
 Result<> Response::end(const Fields& trailers) {
   const detail::Exchange& exchange = checked(exchange_, "Response::end()");
+  exchange.check_thread();
   if (state_ == State::ended) return failure(ErrorCode::response_ended);
   if (exchange.is_broken()) return failure(ErrorCode::response_too_short);
   if (state_ == State::none) {

@@ -55,7 +55,7 @@ std::optional<bool> lists_version(const Fields& fields, std::string_view name,
   return false;
 }
 
-std::optional<std::chrono::sys_seconds> date_of(const Fields& fields, std::string_view name) {
+std::optional<std::chrono::sys_seconds> seconds_in(const Fields& fields, std::string_view name) {
   const auto text = fields.get(name);
   if (!text) return std::nullopt;
   const auto date = parse_date(*text);
@@ -70,7 +70,7 @@ Verdict evaluate(const Request& request, const ResourceVersion& version, std::st
   if (const auto matches = lists_version(fields, "If-Match", version, tag, false)) {
     if (!*matches) return Verdict::precondition_failed;
   } else if (version.modified) {
-    const auto since = date_of(fields, "If-Unmodified-Since");
+    const auto since = seconds_in(fields, "If-Unmodified-Since");
     if (since && *version.modified > *since) return Verdict::precondition_failed;
   }
   if (const auto matches = lists_version(fields, "If-None-Match", version, tag, true)) {
@@ -78,7 +78,7 @@ Verdict evaluate(const Request& request, const ResourceVersion& version, std::st
     return is_reading ? Verdict::not_modified : Verdict::precondition_failed;
   }
   if (!is_reading || !version.modified) return Verdict::send;
-  const auto since = date_of(fields, "If-Modified-Since");
+  const auto since = seconds_in(fields, "If-Modified-Since");
   return since && *version.modified <= *since ? Verdict::not_modified : Verdict::send;
 }
 

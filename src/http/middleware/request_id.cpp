@@ -16,7 +16,7 @@ namespace tambour::http {
 namespace {
 
 /// No route can have a parameter with this name.
-constexpr std::string_view parameter_name = "request.id";
+constexpr std::string_view id_parameter = "request.id";
 
 bool is_id(std::string_view text) noexcept {
   constexpr std::size_t size_max = 128;
@@ -52,7 +52,7 @@ struct Issuer {
     if (id.empty()) id = new_id(request.connection().loop());
     static_cast<void>(fields.set(field, id));
     static_cast<void>(response.headers().set(field, id));
-    request.set_parameter(parameter_name, std::move(id));
+    request.set_parameter(id_parameter, std::move(id));
   }
 };
 
@@ -70,7 +70,7 @@ Result<Middleware> request_id(RequestIdOptions options) {
 }
 
 std::string_view request_id_of(const Request& request) noexcept {
-  return request.parameter(parameter_name);
+  return request.parameter(id_parameter);
 }
 
 }  // namespace tambour::http

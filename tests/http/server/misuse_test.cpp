@@ -2,6 +2,7 @@
 // never answers another request.
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -63,6 +64,17 @@ TEST_F(HttpMisuse, each_function_after_its_handler) {
   const std::vector<Use> uses{
       [](Request&, Response& response) { static_cast<void>(response.write("late")); },
       [](Request&, Response& response) { response.end(); },
+      [](Request&, Response& response) { response.send_error(http::Status::not_found); },
+      [](Request&, Response& response) {
+        static_cast<void>(response.send_interim(http::Status::processing));
+      },
+      [](Request&, Response& response) { response.abandon(); },
+      [](Request& request, Response&) {
+        static_cast<void>(request.reject(http::ErrorCode::bad_parameter, ""));
+      },
+      [](Request& request, Response&) { static_cast<void>(request.query_parameter("x")); },
+      [](Request& request, Response&) { static_cast<void>(request.client_address()); },
+      [](Request& request, Response&) { static_cast<void>(request.body_bytes()); },
       [](Request&, Response& response) { static_cast<void>(response.flush()); },
       [](Request&, Response& response) { static_cast<void>(response.upgrade()); },
       [](Request&, Response& response) { static_cast<void>(response.has_failed()); },
@@ -74,6 +86,49 @@ TEST_F(HttpMisuse, each_function_after_its_handler) {
       [](Request& request, Response&) { static_cast<void>(request.body().length()); },
   };
   for (const Use& use : uses) EXPECT_DEATH(use_later(use, 1500ms, 3, false), message);
+}
+
+TEST_F(HttpMisuse, a_response_on_another_thread) {
+  const std::vector<Use> uses{
+      [](Request&, Response& response) { response.send("x"); },
+      [](Request&, Response& response) { response.send_error(http::Status::not_found); },
+      [](Request&, Response& response) { response.end(); },
+  };
+  for (const Use& use : uses) {
+    const auto run_on_thread = [&] {
+      serve([&](Request& request, Response& response) {
+        std::thread([&] { use(request, response); }).join();
+      });
+      ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    };
+    EXPECT_DEATH(run_on_thread(), "Response::.*used from thread .*; use post\\(\\)");
+  }
+}
+
+/// The handler has the stream; nothing of HTTP reaches the client any more.
+TEST_F(HttpMisuse, a_request_and_a_response_after_an_upgrade) {
+  serve([](Request& request, Response& response) -> Task<> {
+    response.headers().set("Upgrade", "x");
+    auto stream = co_await response.upgrade();
+    if (!stream) co_return;
+    EXPECT_EQ(response.send("late").error(), http::ErrorCode::response_begun);
+    EXPECT_EQ(response.send_error(http::Status::conflict).error(), http::ErrorCode::response_begun);
+    const Result<> written = co_await response.write("late");
+    EXPECT_EQ(written.error(), http::ErrorCode::response_ended);
+    const Result<> interim = co_await response.send_interim(http::Status::processing);
+    EXPECT_EQ(interim.error(), http::ErrorCode::response_begun);
+    const auto body = co_await request.body().read();
+    EXPECT_TRUE(body && body->empty());
+    EXPECT_EQ(request.connection().peer_endpoint().error(), system_error(EBADF));
+    EXPECT_FALSE(request.client_address());
+    EXPECT_FALSE(request.disconnect_token().stop_requested());
+    const Result<> sent = co_await stream->write("tunnel");
+    EXPECT_TRUE(sent);
+  });
+  const std::string received =
+      ask("GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n");
+  EXPECT_TRUE(received.starts_with("HTTP/1.1 101 ")) << received;
+  EXPECT_TRUE(received.ends_with("\r\n\r\ntunnel")) << received;
 }
 
 /// While a handler that has not answered yet waits, none of an earlier one answers for it.
