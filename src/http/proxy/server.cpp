@@ -135,11 +135,8 @@ void Server::count_check(bool is_success) noexcept {
   if (++checks_in_row_ < threshold) return;
   checks_in_row_ = 0;
   is_healthy_ = is_success;
-  if (is_success) {
-    // The checks know better than the last requests.
-    ejected_until_ = TimePoint::min();
-    succeeded();
-  }
+  // The checks know better than the last requests.
+  if (is_success) succeeded();
 }
 
 }  // namespace tambour::http::detail::proxy

@@ -49,6 +49,7 @@ class Server {
   void succeeded() noexcept {
     failures_ = 0;
     ejections_ = 0;
+    ejected_until_ = TimePoint::min();
   }
   void failed() noexcept;
 

@@ -22,7 +22,10 @@ namespace tambour::http::detail::proxy {
 
 struct State {
   State(EventLoop& place, ReverseProxyOptions chosen)
-      : loop(place), options(std::move(chosen)), is_resolved(loop) {}
+      : loop(place),
+        options(std::move(chosen)),
+        retries_left(options.retry.budget_max),
+        is_resolved(loop) {}
 
   /// Makes the servers of addresses, and begins to resolve names.
   void set_targets(std::vector<Target> parsed);
@@ -41,7 +44,7 @@ struct State {
   std::vector<Target> targets;
   std::vector<std::shared_ptr<Server>> servers;
   ReverseProxyCounters counters;
-  double retries_left = 0;
+  double retries_left;
   bool is_shut_down = false;
   std::size_t unresolved = 0;        ///< Names whose first lookup has not ended.
   TaskEvent is_resolved;             ///< Set while `unresolved` is 0.
