@@ -233,7 +233,9 @@ TEST_F(ProxyLoad, no_request_is_lost_or_doubled_when_a_server_is_killed) {
       EXPECT_TRUE(status == 200 || status == 502) << id << ": " << status;
       EXPECT_LE(executions_.of(id), 1) << id << " was executed twice";
     }
-    if (status == 200) EXPECT_GE(executions_.of(id), 1) << id;
+    if (status == 200) {
+      EXPECT_GE(executions_.of(id), 1) << id;
+    }
   }
   // Those that were being executed.
   EXPECT_LE(failed, int(clients));
