@@ -108,6 +108,10 @@ constexpr detail::base::ErrorText<ErrorCode> texts[] = {
     {ErrorCode::negotiated_other_protocol,
      "ALPN has chosen another protocol than \"http/1.1\", which is not supported; name only "
      "\"http/1.1\" in tls::Options::alpn"},
+    {ErrorCode::unexpected_status, "The response has a status that the client cannot use"},
+    {ErrorCode::not_an_event_stream, "The Content-Type is not \"text/event-stream\""},
+    {ErrorCode::event_line_too_long, "A line of the event stream exceeds its limit"},
+    {ErrorCode::event_too_large, "The data or the id of an event exceeds its limit"},
 };
 
 }  // namespace

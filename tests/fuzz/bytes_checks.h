@@ -62,5 +62,7 @@ void check_multipart(Bytes bytes);
 /// WebSocket frames, divided in several ways, compared with a plain parser of the whole text;
 /// UTF-8, handshakes and compressed messages.
 void check_websocket(Bytes bytes);
+/// Event streams, divided in several ways, compared with a plain parser of the whole text.
+void check_event_stream(Bytes bytes);
 
 }  // namespace tambour::fuzz

@@ -79,7 +79,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Target{"http_server", fuzz::check_http_server},
                     Target{"coding", fuzz::check_coding}, Target{"cookie", fuzz::check_cookie},
                     Target{"multipart", fuzz::check_multipart},
-                    Target{"websocket", fuzz::check_websocket}),
+                    Target{"websocket", fuzz::check_websocket},
+                    Target{"event_stream", fuzz::check_event_stream}),
     [](const auto& entry) { return std::string(entry.param.name); });
 
 }  // namespace

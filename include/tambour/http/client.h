@@ -13,19 +13,24 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include <tambour/base/callback.h>
 #include <tambour/base/clock.h>
 #include <tambour/base/result.h>
 #include <tambour/bytes/buffer.h>
 #include <tambour/detail/namespaces.h>
 #include <tambour/http/body.h>  // IWYU pragma: export
 #include <tambour/http/cookie.h>
+#include <tambour/http/fields.h>
+#include <tambour/http/hsts.h>
 #include <tambour/http/message.h>
 #include <tambour/http/url.h>
 #include <tambour/net/byte_stream.h>
@@ -55,6 +60,14 @@ struct ClientOptions {
   /// ProxyChoice::from_environment(). Proxies of HTTP forward requests for "http", and open tunnels
   /// for "https". Connections through different proxies are not exchanged.
   ConnectOptions connect{};
+  /// Where connections are made instead of to the host and the port of the URL, as a text that
+  /// connect() accepts: "unix:/run/docker.sock", "127.0.0.1:8080". No proxy is used then. What is
+  /// sent, and the name that a server must prove with TLS, are still those of the URL. Empty: to
+  /// the host. A text that connect() does not accept fails with EINVAL.
+  std::string address{};
+  /// The same for some origins, by scheme, host in lower case, and port unless it is the default:
+  /// {{"http://docker", "unix:/run/docker.sock"}}. Others use `address`.
+  std::map<std::string, std::string, std::less<>> origin_addresses{};
 
   /// The limits of responses. The body of a response is streamed, so its size has no limit by
   /// default.
@@ -78,6 +91,12 @@ struct ClientOptions {
   std::optional<Duration> total_timeout{};
   /// How long to wait for the next bytes of the body of a response.
   Duration read_timeout = std::chrono::seconds(30);
+  /// A body that arrives more slowly than this fails with ETIMEDOUT, in bytes per second; 0: no
+  /// minimum. The client measures the time that it waits for bytes, so that a program that reads
+  /// slowly breaks no limit: the body has `body_rate_period`, which each received byte extends by
+  /// 1/body_rate_min seconds, but what is left never exceeds the period.
+  std::size_t body_rate_min = 0;
+  Duration body_rate_period = std::chrono::seconds(30);
 
   /// How many redirects are followed. Zero: they are returned as responses.
   unsigned redirects_max = 10;
@@ -103,8 +122,17 @@ struct ClientOptions {
   /// share a jar.
   std::shared_ptr<CookieJar> cookies{};
 
+  /// The hosts that are requested only with TLS (RFC 6797): the client changes "http" to "https" in
+  /// URLs of programs and of redirects, and obeys the field Strict-Transport-Security of responses.
+  /// Null: none. Clients on one loop may share a store.
+  std::shared_ptr<HstsStore> hsts{};
+
   /// The User-Agent field of requests that do not have one. Empty: none.
   std::string user_agent{};
+  /// Fields of every request that has none with the same name. As the fields of a request, an
+  /// Authorization or Cookie field is not sent to another origin after a redirect; but it is sent
+  /// to every origin that the program requests itself.
+  Fields default_fields{};
 };
 
 /// Produces the body of a request piece by piece, so that it need not be in memory at once.
@@ -140,9 +168,12 @@ struct ClientRequest {
   /// userinfo ("user:password@") is sent as Basic authentication, unless the request has the field
   /// Authorization, and only to this origin.
   std::string url{};
-  /// Host, Content-Length, Transfer-Encoding and Connection are set by the client, and ignored
-  /// here, as is Proxy-Authorization: credentials of a proxy are part of its URL. A request with
-  /// the field Upgrade gets "Connection: upgrade".
+  /// Content-Length, Transfer-Encoding and Connection are set by the client, and ignored here, as
+  /// is Proxy-Authorization: credentials of a proxy are part of its URL. A request with the field
+  /// Upgrade gets "Connection: upgrade". A Host field replaces the host of the URL in what is sent
+  /// to its origin, also after redirects within this origin; the name that TLS verifies, and
+  /// cookies, are those of the URL. It is ignored if a proxy forwards the request, which would
+  /// connect to it. More than one Host field fails with http::ErrorCode::several_hosts.
   Fields fields{};
 
   Buffer body{};
@@ -167,6 +198,15 @@ struct ClientRequest {
   std::optional<Duration> timeout{};
   /// Instead of ClientOptions::total_timeout.
   std::optional<Duration> total_timeout{};
+  /// Instead of ClientOptions::read_timeout.
+  std::optional<Duration> read_timeout{};
+  /// Instead of ClientOptions::body_rate_min.
+  std::optional<std::size_t> body_rate_min{};
+
+  /// Invoked with each interim response, except 101, for example 100 (Continue), 103 (Early Hints):
+  /// RFC 9110, section 15.2. The head is valid until the callback returns. An exception that it
+  /// throws is thrown by send(). The callback must not destroy the task that awaits send().
+  Callback<void(const ResponseHead& head)> on_interim{};
 };
 
 /// The response to a request. Its head has arrived; its body is read from the connection.

@@ -107,6 +107,12 @@ enum class ErrorCode : int {
   bad_location,                ///< A redirect to something that is not a URL of HTTP.
   negotiated_http_2,           ///< ALPN has chosen "h2", which this end does not speak.
   negotiated_other_protocol,   ///< ALPN has chosen another protocol than "http/1.1".
+
+  // Event streams, as a client receives them: http/event_source.h.
+  unexpected_status = 280,  ///< A response with another status than the caller can use.
+  not_an_event_stream,      ///< Content-Type is not text/event-stream.
+  event_line_too_long,      ///< More than EventLimits::line_bytes_max.
+  event_too_large,          ///< More than EventLimits::data_bytes_max or id_bytes_max.
 };
 
 const std::error_category& error_category() noexcept;

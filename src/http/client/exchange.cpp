@@ -24,6 +24,8 @@ constexpr std::size_t small_body_max = std::size_t{64} * 1024;
 constexpr Duration continue_timeout = std::chrono::seconds(1);
 constexpr int interim_responses_max = 32;
 
+std::int64_t now_ns(EventLoop& loop) noexcept { return loop.now().time_since_epoch().count(); }
+
 /// Whether the protocols of a response with the status 101 were offered: RFC 9110, section 7.8.
 bool is_offered(const Fields& request, const Fields& response) {
   std::size_t chosen = 0;
@@ -162,6 +164,7 @@ Task<Result<ResponseHead>> Exchange::receive_head(const RequestHead& request) {
     if (++interim > interim_responses_max)
       co_return failure(http::ErrorCode::too_many_interim_responses);
     if (head.status == Status::continue_ && may_send_body_) may_send_body_->set();
+    if (on_interim_ != nullptr) (*on_interim_)(head);
     connection.parser.restart();
   }
 }
@@ -197,10 +200,30 @@ std::unexpected<Error> Exchange::fail_body(const Error& error) noexcept {
 std::optional<Duration> Exchange::patience(TimePoint since) const noexcept {
   std::optional<Duration> limit;
   const TimePoint now = loop_.now();
-  if (read_timeout_ > Duration::zero()) limit = read_timeout_ - (now - since);
-  if (deadline_ == never) return limit;
-  const Duration left = deadline_ - now;
+  if (limits_.timeout > Duration::zero()) limit = limits_.timeout - (now - since);
+  if (limits_.deadline == never) return limit;
+  const Duration left = limits_.deadline - now;
   return limit ? std::min(*limit, left) : left;
+}
+
+Task<Result<>> Exchange::receive_within(std::optional<Duration> limit) {
+  const std::size_t buffered = lease_->input.size();
+  if (limits_.rate_min > 0) {
+    rate_budget_.resume(now_ns(loop_));
+    const Duration left(base::saturating_add(rate_budget_.deadline_ns(limits_.rate_period.count()),
+                                             -now_ns(loop_)));
+    limit = limit ? std::min(*limit, left) : left;
+  }
+  // A read that succeeds at once would not notice it.
+  if (limit && *limit <= Duration::zero()) co_return std::unexpected(system_error(ETIMEDOUT));
+  auto receiving = limit ? timeout(*limit, receive()) : receive();
+  const auto received = co_await std::move(receiving);
+  if (limits_.rate_min > 0) {
+    const std::int64_t now = now_ns(loop_);
+    rate_budget_.earn(lease_->input.size() - buffered, limits_.rate_min, now);
+    rate_budget_.suspend(now);
+  }
+  co_return received;
 }
 
 Task<Result<Buffer>> Exchange::read_body(std::size_t bytes_max) {
@@ -218,13 +241,8 @@ Task<Result<Buffer>> Exchange::read_body(std::size_t bytes_max) {
     Result<> received;
     if (!moved) {
       received = std::unexpected(moved.error());
-    } else if (const auto limit = patience(since); limit && *limit <= Duration::zero()) {
-      // A read that succeeds at once would not notice it.
-      received = std::unexpected(system_error(ETIMEDOUT));
-    } else if (limit) {
-      received = co_await timeout(*limit, receive());
     } else {
-      received = co_await receive();
+      received = co_await receive_within(patience(since));
     }
     if (!received) {
       read_error_ = received.error();

@@ -18,6 +18,7 @@
 #include "http/body/body_stream.h"
 #include "http/client/pool.h"
 #include "http_message/h1/framing.h"
+#include "net/pace/rate_budget.h"
 
 namespace tambour::http::detail::client {
 
@@ -29,15 +30,27 @@ struct OutgoingBody {
   bool expects_continue = false;
 };
 
+/// The time limits of receiving a body.
+struct ReadLimits {
+  Duration timeout{};          ///< For the next bytes; zero: none.
+  TimePoint deadline = never;  ///< For the whole body.
+  std::size_t rate_min = 0;    ///< See ClientOptions::body_rate_min.
+  Duration rate_period{};
+};
+
 /// The request may still be sent while the response is read: a server may answer early.
 class Exchange final : public BodyStream {
  public:
-  Exchange(EventLoop& loop, Lease lease, Duration read_timeout, TimePoint deadline)
-      : loop_(loop), lease_(std::move(lease)), read_timeout_(read_timeout), deadline_(deadline) {}
+  Exchange(EventLoop& loop, Lease lease, const ReadLimits& limits)
+      : loop_(loop), lease_(std::move(lease)), limits_(limits) {}
   ~Exchange() { end(false); }
 
   /// Sends the request, and receives the head of the response. `head` must exist until then.
   [[nodiscard]] Task<Result<>> begin(const RequestHead& head, OutgoingBody body);
+  /// `callback` must exist until begin() has ended.
+  void set_interim_callback(Callback<void(const ResponseHead&)>& callback) noexcept {
+    on_interim_ = callback ? &callback : nullptr;
+  }
   /// After begin() has succeeded.
   [[nodiscard]] const ResponseHead& head() const noexcept { return head_; }
   [[nodiscard]] IncomingBody& body() noexcept { return incoming_; }
@@ -87,6 +100,7 @@ class Exchange final : public BodyStream {
   /// The time limit for the next bytes of the body, which are awaited since `since`; no value:
   /// none.
   [[nodiscard]] std::optional<Duration> patience(TimePoint since) const noexcept;
+  [[nodiscard]] Task<Result<>> receive_within(std::optional<Duration> limit);
   void end(bool is_reusable) noexcept;
   /// Throws the exception of the sending task. Returns its error, or else `error`.
   [[nodiscard]] Error cause_of(const Error& error);
@@ -94,8 +108,9 @@ class Exchange final : public BodyStream {
 
   EventLoop& loop_;
   Lease lease_;
-  Duration read_timeout_;
-  TimePoint deadline_;  ///< For the whole body.
+  ReadLimits limits_;
+  net::RateBudget rate_budget_;  ///< Spent while the body is awaited.
+  Callback<void(const ResponseHead&)>* on_interim_ = nullptr;
   OutgoingBody body_;
   std::optional<TaskEvent> may_send_body_;  ///< If the server is asked whether it will read it.
   Error send_error_{};                      ///< Of the source of the body.

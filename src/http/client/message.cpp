@@ -6,8 +6,23 @@
 #include <tambour/http/auth.h>
 
 #include "http/coding/negotiation.h"
+#include "http_message/failure.h"
 
 namespace tambour::http::detail::client {
+namespace {
+
+/// Adds the fields of `defaults` whose names `fields` does not have.
+Result<> add_missing(Fields& fields, const Fields& defaults) {
+  if (defaults.empty()) return {};
+  const Fields given = fields;
+  for (const Field field : defaults) {
+    if (given.contains(field.name)) continue;
+    if (auto added = fields.add(field.name, field.value); !added) return added;
+  }
+  return {};
+}
+
+}  // namespace
 
 Result<Message> Message::create(ClientRequest request, const ClientOptions& options, Url url) {
   Message message;
@@ -17,7 +32,15 @@ Result<Message> Message::create(ClientRequest request, const ClientOptions& opti
   message.source_bytes_ = request.source_bytes;
   message.expects_continue_ = request.expect_continue;
   if (message.source_ == nullptr) message.bytes_ = std::move(request.body);
+  message.on_interim_ = std::move(request.on_interim);
+  message.read_timeout_ = request.read_timeout;
+  message.body_rate_min_ = request.body_rate_min;
   Fields& fields = message.head_.fields;
+  if (const auto added = add_missing(fields, options.default_fields); !added)
+    return std::unexpected(added.error());
+  if (fields.count("Host") > 1) return failure(http::ErrorCode::several_hosts);
+  message.own_host_ = fields.get("Host").value_or("");
+  fields.remove("Host");
   if (!options.user_agent.empty() && !fields.contains("User-Agent")) {
     auto added = fields.add("User-Agent", options.user_agent);
     if (!added) return std::unexpected(added.error());
@@ -47,7 +70,7 @@ Result<Message> Message::create(ClientRequest request, const ClientOptions& opti
 void Message::direct_to(Url url) {
   url_ = std::move(url);
   head_.target = url_.request_target();
-  head_.authority = authority_of(url_);
+  head_.authority = own_host_.empty() ? authority_of(url_) : own_host_;
 }
 
 void Message::set_cookies(CookieJar& jar, CookieJar::Time now) {
@@ -62,6 +85,8 @@ void Message::set_forwarder(const tambour::detail::client::ProxyServer* proxy) {
   head_.fields.remove("Proxy-Authorization");
   head_.form = proxy == nullptr ? TargetForm::origin : TargetForm::absolute;
   head_.scheme = proxy == nullptr ? "" : "http";
+  // The target of a forwarded request names the server that the proxy connects to.
+  if (!own_host_.empty()) head_.authority = proxy == nullptr ? own_host_ : authority_of(url_);
   if (proxy != nullptr && !proxy->authorization.empty())
     static_cast<void>(head_.fields.set("Proxy-Authorization", proxy->authorization));
 }
@@ -86,6 +111,7 @@ void Message::follow(Redirect redirect) {
   if (origin_of(redirect.url) != origin_of(url_)) {
     remove_credentials(head_.fields);
     own_cookies_.clear();
+    own_host_.clear();
   }
   if (!redirect.keeps_body) {
     bytes_.clear();

@@ -43,6 +43,9 @@ class Message {
   void set_forwarder(const tambour::detail::client::ProxyServer* proxy);
   /// The bytes are shared, so that the request can be sent again.
   [[nodiscard]] OutgoingBody take_body();
+  [[nodiscard]] Callback<void(const ResponseHead&)>& on_interim() noexcept { return on_interim_; }
+  [[nodiscard]] std::optional<Duration> read_timeout() const noexcept { return read_timeout_; }
+  [[nodiscard]] std::optional<std::size_t> body_rate_min() const noexcept { return body_rate_min_; }
   /// Removes what must not be sent to the URL of a redirect.
   void follow(Redirect redirect);
 
@@ -56,6 +59,10 @@ class Message {
   std::unique_ptr<BodySource> source_;
   std::optional<std::uint64_t> source_bytes_;
   std::string own_cookies_;  ///< Of the program.
+  std::string own_host_;     ///< Of the program, for the origin of the URL; empty: none.
+  Callback<void(const ResponseHead&)> on_interim_;
+  std::optional<Duration> read_timeout_;
+  std::optional<std::size_t> body_rate_min_;
   bool expects_continue_ = false;
   bool decodes_ = false;
   bool is_cross_site_ = false;  ///< A redirect from another site has caused the request.

@@ -38,6 +38,15 @@ Origin origin_of(const Url& url) {
           .is_secure = equal_ignoring_case(url.scheme(), "https")};
 }
 
+std::string to_string(const Origin& origin) {
+  const std::string_view scheme = origin.is_secure ? "https" : "http";
+  const bool is_ipv6 = origin.host.contains(':');
+  std::string text(scheme);
+  text.append(is_ipv6 ? "://[" : "://").append(origin.host).append(is_ipv6 ? "]" : "");
+  if (origin.port != default_port(scheme)) text.append(":").append(std::to_string(origin.port));
+  return text;
+}
+
 std::string authority_of(const Url& url) {
   std::string authority;
   if (url.has_ip_literal()) authority += '[';
@@ -51,7 +60,7 @@ std::string authority_of(const Url& url) {
 }
 
 Result<std::optional<Redirect>> redirect_of(const Url& from, const Method& method,
-                                            const ResponseHead& head, bool had_source) {
+                                            const ResponseHead& head, const RedirectRules& rules) {
   Redirect redirect{.url = {}, .method = method};
   switch (head.status) {
     case Status::moved_permanently:
@@ -69,7 +78,7 @@ Result<std::optional<Redirect>> redirect_of(const Url& from, const Method& metho
       return std::nullopt;
   }
   if (!redirect.keeps_body && method != Method::head) redirect.method = Method::get;
-  if (redirect.keeps_body && had_source) return std::nullopt;
+  if (redirect.keeps_body && rules.had_source) return std::nullopt;
   const auto location = head.fields.get("Location");
   if (!location || location->empty()) return std::nullopt;
   const auto reference = parse_reference(*location);
@@ -77,6 +86,7 @@ Result<std::optional<Redirect>> redirect_of(const Url& from, const Method& metho
   auto resolved = from.resolve(*reference);
   if (!resolved) return failure(http::ErrorCode::bad_location);
   auto url = check_request_url(std::move(*resolved));
+  if (url && rules.hsts != nullptr) url = rules.hsts->secure(*url, rules.now);
   if (!url) return failure(http::ErrorCode::bad_location);
   if (origin_of(from).is_secure && !origin_of(*url).is_secure) return std::nullopt;
   redirect.url = std::move(*url);

@@ -7,6 +7,7 @@
 
 #include <tambour/base/result.h>
 #include <tambour/detail/namespaces.h>
+#include <tambour/http/hsts.h>
 #include <tambour/http/message.h>
 #include <tambour/http/url.h>
 
@@ -22,6 +23,8 @@ namespace tambour::http::detail::client {
 
 /// The URL must be one of parse_request_url().
 [[nodiscard]] Origin origin_of(const Url& url);
+/// "https://example.org:8443"; without the port if it is the default.
+[[nodiscard]] std::string to_string(const Origin& origin);
 /// The value of the Host field: host and port, without a userinfo.
 [[nodiscard]] std::string authority_of(const Url& url);
 
@@ -31,12 +34,19 @@ struct Redirect {
   bool keeps_body = false;
 };
 
+/// What decides whether a redirect is followed, besides the response.
+struct RedirectRules {
+  bool had_source = false;          ///< The body cannot be sent again.
+  const HstsStore* hsts = nullptr;  ///< May be null.
+  HstsStore::Time now{};
+};
+
 /// Returns no value if the response is not a redirect, or one that must not be followed: without a
 /// Location, from https to http, or with a body that cannot be sent again. Fails with
 /// http::ErrorCode::bad_location.
 [[nodiscard]] Result<std::optional<Redirect>> redirect_of(const Url& from, const Method& method,
                                                           const ResponseHead& head,
-                                                          bool had_source);
+                                                          const RedirectRules& rules);
 
 /// Fields that must not be sent to another origin.
 void remove_credentials(Fields& fields) noexcept;

@@ -55,6 +55,15 @@ CookieJar::Time wall_time(EventLoop& loop) noexcept {
   return CookieJar::Time(std::chrono::nanoseconds(loop::core_of(loop).wall_ns()));
 }
 
+/// ClientOptions::origin_addresses or address; empty: the host of the origin.
+std::string address_of(const Origin& origin, const ClientOptions& options) {
+  if (!options.origin_addresses.empty()) {
+    const auto found = options.origin_addresses.find(to_string(origin));
+    if (found != options.origin_addresses.end()) return found->second;
+  }
+  return options.address;
+}
+
 }  // namespace
 
 bool is_stale(const Error& error) noexcept {
@@ -78,10 +87,12 @@ Task<ConnectResult> Shared::open(Origin origin, const ProxyServer* proxy) {
   ConnectOptions mode = options.connect;
   mode.tls = tls::ClientContext();
   mode.proxy = ProxyChoice();
+  std::string address = address_of(origin, options);
   if (origin.is_secure) {
     const auto context = tls_context();
     if (!context) co_return std::unexpected<ConnectError>(context.error());
     mode.tls = *context;
+    if (!address.empty() && mode.tls_host.empty()) mode.tls_host = origin.host;
   } else if (proxy != nullptr && proxy->is_http()) {
     // It forwards the request.
     origin.host = proxy->host;
@@ -103,7 +114,13 @@ Task<ConnectResult> Shared::open(Origin origin, const ProxyServer* proxy) {
     co_return co_await std::move(connecting);
   }
   if (proxy != nullptr) mode.proxy = ProxyChoice(origin.proxy);
-  auto connecting = tambour::connect(std::move(origin.host), origin.port, std::move(mode));
+  if (!address.empty()) {
+    mode.https_records = false;
+    mode.srv_service.clear();
+  }
+  auto connecting = address.empty()
+                        ? tambour::connect(std::move(origin.host), origin.port, std::move(mode))
+                        : tambour::connect(std::move(address), std::move(mode));
   co_return co_await std::move(connecting);
 }
 
@@ -133,7 +150,7 @@ Task<Result<Lease>> Shared::connect(Origin origin, const ProxyServer* proxy) {
 Task<Attempt> Shared::exchange(Message& message, TimePoint deadline) {
   Origin origin = origin_of(message.url());
   std::optional<ProxyServer> proxy;
-  if (options.connect.proxy) {
+  if (options.connect.proxy && address_of(origin, options).empty()) {
     ProxyTarget target;
     target.scheme = origin.is_secure ? "https" : "http";
     target.host = origin.host;
@@ -153,8 +170,13 @@ Task<Attempt> Shared::exchange(Message& message, TimePoint deadline) {
     auto lease = co_await connect(origin, chosen);
     if (!lease) co_return Attempt(lease.error(), false);
     const bool was_used = (*lease)->was_used;
-    auto exchange =
-        std::make_unique<Exchange>(loop, std::move(*lease), options.read_timeout, deadline);
+    auto exchange = std::make_unique<Exchange>(
+        loop, std::move(*lease),
+        ReadLimits{.timeout = message.read_timeout().value_or(options.read_timeout),
+                   .deadline = deadline,
+                   .rate_min = message.body_rate_min().value_or(options.body_rate_min),
+                   .rate_period = options.body_rate_period});
+    exchange->set_interim_callback(message.on_interim());
     const auto begun = co_await exchange->begin(message.head(), message.take_body());
     // Servers that close an idle connection may send 408 first, which crosses with the request: RFC
     // 9110, section 15.5.9.
@@ -203,6 +225,7 @@ Task<Result<ClientResponse>> Shared::send(std::shared_ptr<Shared> shared, Client
   // The client opens tunnels itself, through a proxy.
   if (request.method == Method::connect) co_return failure(http::ErrorCode::bad_target);
   auto url = parse_request_url(request.url);
+  if (url && options.hsts != nullptr) url = options.hsts->secure(*url, wall_time(shared->loop));
   if (!url) co_return std::unexpected(url.error());
   auto message = Message::create(std::move(request), options, std::move(*url));
   if (!message) co_return std::unexpected(message.error());
@@ -212,9 +235,12 @@ Task<Result<ClientResponse>> Shared::send(std::shared_ptr<Shared> shared, Client
     auto response = co_await shared->exchange_with_retries(*message, deadline);
     if (response && options.cookies != nullptr)
       options.cookies->store(message->url(), response->headers(), wall_time(shared->loop));
+    if (response && options.hsts != nullptr)
+      options.hsts->store(message->url(), response->headers(), wall_time(shared->loop));
     if (!response || options.redirects_max == 0) co_return response;
-    auto redirect =
-        redirect_of(message->url(), message->head().method, response->head(), had_source);
+    auto redirect = redirect_of(
+        message->url(), message->head().method, response->head(),
+        {.had_source = had_source, .hsts = options.hsts.get(), .now = wall_time(shared->loop)});
     if (!redirect) co_return std::unexpected(redirect.error());
     if (!*redirect) co_return response;
     if (followed == options.redirects_max) co_return failure(http::ErrorCode::too_many_redirects);

@@ -1,0 +1,149 @@
+// Server-sent events as a client receives them: HTML Standard, section 9.2. http/event_stream.h
+// sends them.
+//
+//   http::EventSource source(client, "https://example.org/news");
+//   for (;;) {
+//     const auto event = co_await source.next();
+//     if (!event || !*event) co_return;
+//     show((*event)->type, (*event)->data);
+//   }
+//
+// The most likely mistake: to treat every event as new. After a connection was lost, a server that
+// sends no ids may send the same events again, or may skip some.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <tambour/base/clock.h>
+#include <tambour/base/result.h>
+#include <tambour/bytes/buffer.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/http/body.h>
+#include <tambour/http/client.h>
+#include <tambour/http/fields.h>
+#include <tambour/net/retry_policy.h>
+#include <tambour/task/task.h>
+
+namespace tambour::http::detail::event_source {
+class EventParser;
+class Source;
+}  // namespace tambour::http::detail::event_source
+
+#pragma GCC visibility push(default)
+
+namespace tambour::http {
+
+/// An event that a client has received. The text is as the server sent it: that it is valid UTF-8
+/// is not checked.
+struct ReceivedEvent {
+  std::string type{};  ///< "message", unless the server has named another one.
+  std::string data{};  ///< Its lines, separated by LF.
+  std::string id{};    ///< The last id that the server has sent; empty: none.
+};
+
+/// Exceeding one ends the stream with an error, because what follows could not be understood.
+struct EventLimits {
+  /// Of a line, without its end.
+  std::size_t line_bytes_max = std::size_t{1} * 1024 * 1024;
+  /// Of the data of one event.
+  std::size_t data_bytes_max = std::size_t{4} * 1024 * 1024;
+  /// Of an id, which becomes the field Last-Event-ID of the next request.
+  std::size_t id_bytes_max = std::size_t{4} * 1024;
+};
+
+/// Reads the events of one body, which may be the response to any request: also to a POST, as
+/// services with streamed answers use it. Does not connect again.
+///
+/// Lifetime: the body must exist longer. May be moved while no task waits.
+/// Thread: must be used on the loop's thread of the body, by one task at a time.
+class EventReader {
+ public:
+  /// `last_event_id` is the id of events before the server sends one. Throws std::bad_alloc.
+  explicit EventReader(IncomingBody& body, const EventLimits& limits = {},
+                       std::string last_event_id = {});
+  EventReader(EventReader&& other) noexcept;
+  EventReader& operator=(EventReader&& other) noexcept;
+  ~EventReader();
+
+  /// Waits for the next event; no value at the end of the body, where an incomplete event is
+  /// discarded. Comments, and fields that the standard does not define, are skipped. Fails like
+  /// IncomingBody::read(), and with http::ErrorCode::event_line_too_long and event_too_large. An
+  /// error is final. Throws std::bad_alloc.
+  [[nodiscard]] Task<Result<std::optional<ReceivedEvent>>> next();
+
+  /// The last id that the server has sent with an event, or alone; empty: none.
+  [[nodiscard]] const std::string& last_event_id() const noexcept;
+  /// The time after which the server wants a client to connect again; no value: not sent.
+  [[nodiscard]] std::optional<std::chrono::milliseconds> retry() const noexcept;
+
+ private:
+  IncomingBody* body_;
+  std::unique_ptr<detail::event_source::EventParser> parser_;
+  Buffer input_;
+};
+
+struct EventSourceOptions {
+  /// When the client connects again. `delay` is used until the server names another time in a
+  /// "retry" field; it doubles with each attempt that fails, up to `delay_max`, which limits what
+  /// the server names, too. `attempts_max` counts failed attempts without a stream in between.
+  RetryPolicy retry{.attempts_max = RetryPolicy::unlimited,
+                    .delay = std::chrono::seconds(3),
+                    .delay_max = std::chrono::minutes(1)};
+  EventLimits limits{};
+  /// A stream that is silent for this time is given up, and the client connects again. Servers send
+  /// comments to keep streams open: Tambour's every 15 seconds. Zero: no limit.
+  Duration idle_timeout = std::chrono::minutes(5);
+  /// Sent with the first request: an id that the program has stored, for example.
+  std::string last_event_id{};
+  /// Of every request, in addition to Accept, Cache-Control and Last-Event-ID.
+  Fields fields{};
+};
+
+/// Receives the events of a URL, and connects again whenever the connection ends, with the id of
+/// the last event in the field Last-Event-ID.
+///
+/// Connects again after: the end of the body, a lost connection, a time limit, errors of connecting
+/// that may pass, and the statuses 429, 500, 502, 503 and 504, with which proxies answer while a
+/// server restarts; browsers give up then. Gives up after: other statuses, another content type
+/// than text/event-stream, a certificate that is not valid, a malformed response, and the errors of
+/// EventLimits. ClientOptions::total_timeout, read_timeout and body_rate_min do not apply.
+///
+/// Ownership: owns the connection, which counts for ClientOptions::connections_per_origin_max.
+/// Lifetime: the client must exist longer. May be moved while no task waits.
+/// Thread: must be used on the client's thread, by one task at a time.
+class EventSource {
+ public:
+  /// Does not connect before next() is called. Throws std::bad_alloc.
+  EventSource(Client& client, std::string url, EventSourceOptions options = {});
+  EventSource(EventSource&& other) noexcept;
+  EventSource& operator=(EventSource&& other) noexcept;
+  ~EventSource();
+
+  /// Waits for the next event, and connects when that is necessary. No value: the server wants no
+  /// further connections (204). Fails with the errors of Client::send() and EventReader::next()
+  /// after which the client gives up, with the last error after RetryPolicy::attempts_max, and with
+  /// http::ErrorCode::unexpected_status (see status()) and not_an_event_stream; a further call
+  /// connects again then. Fails with ECANCELED if the task was asked to stop, which closes the
+  /// connection; a further call connects again, and the server continues after last_event_id().
+  /// Throws std::bad_alloc.
+  [[nodiscard]] Task<Result<std::optional<ReceivedEvent>>> next();
+
+  /// To be stored by programs that continue after a restart.
+  [[nodiscard]] const std::string& last_event_id() const noexcept;
+  /// Of the last response; no value before it.
+  [[nodiscard]] std::optional<Status> status() const noexcept;
+  /// How many event streams have been opened.
+  [[nodiscard]] std::uint64_t connections() const noexcept;
+
+ private:
+  std::unique_ptr<detail::event_source::Source> source_;
+};
+
+}  // namespace tambour::http
+
+#pragma GCC visibility pop

@@ -1,0 +1,169 @@
+// Source: connects, reads events, and connects again.
+#include "http/event_source/source.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+#include <string_view>
+#include <utility>
+
+#include <tambour/net/stream_error.h>
+#include <tambour/task/sleep.h>
+
+#include "client/may_pass.h"
+#include "http_message/characters.h"
+#include "http_message/failure.h"
+#include "loop/core.h"
+
+namespace tambour::http::detail::event_source {
+namespace {
+
+bool is_temporary(Status status) noexcept {
+  return status == Status::too_many_requests || status == Status::internal_server_error ||
+         status == Status::bad_gateway || status == Status::service_unavailable ||
+         status == Status::gateway_timeout;
+}
+
+bool is_temporary(const Error& error) noexcept {
+  return tambour::detail::client::may_pass(error) || error == StreamError::truncated;
+}
+
+bool is_event_stream(const Fields& fields) noexcept {
+  std::string_view type = fields.get("Content-Type").value_or("");
+  type = type.substr(0, type.find(';'));
+  type = type.substr(0, type.find_last_not_of(" \t") + 1);
+  return equal_ignoring_case(type, "text/event-stream");
+}
+
+RetryPolicy with_delay(RetryPolicy policy, Duration delay) noexcept {
+  policy.delay = delay;
+  return policy;
+}
+
+}  // namespace
+
+Source::Source(Client& client, std::string url, EventSourceOptions options)
+    : client_(client),
+      url_(std::move(url)),
+      options_(std::move(options)),
+      last_event_id_(options_.last_event_id),
+      delay_(options_.retry.delay),
+      backoff_(options_.retry) {}
+
+Task<Result<std::optional<ReceivedEvent>>> Source::next() {
+  std::optional<ReceivedEvent> none;
+  for (;;) {
+    if (has_ended_) co_return none;
+    if (!reader_) {
+      const auto opened = co_await open();
+      if (!opened) co_return std::unexpected(opened.error());
+      continue;
+    }
+    auto event = co_await reader_->next();
+    if (event && *event) {
+      last_event_id_ = (*event)->id;
+      co_return event;
+    }
+    end_stream();
+    if (!event && !is_temporary(event.error())) {
+      was_tried_ = false;
+      co_return event;
+    }
+  }
+}
+
+Task<Result<>> Source::open() {
+  for (;;) {
+    if (const auto waited = co_await wait(); !waited) co_return waited;
+    auto wanted = request();
+    if (!wanted) co_return std::unexpected(wanted.error());
+    auto response = co_await client_.send(std::move(*wanted));
+    if (response) {
+      status_ = response->status();
+      if (!is_temporary(*status_)) co_return accept(std::move(*response));
+    }
+    const Error error =
+        response ? make_error_code(http::ErrorCode::unexpected_status) : response.error();
+    const bool is_last = ++failed_attempts_ >= std::max(options_.retry.attempts_max, 1U);
+    if (response ? !is_last : (!is_last && is_temporary(error))) {
+      was_tried_ = true;
+      continue;
+    }
+    failed_attempts_ = 0;
+    was_tried_ = false;
+    co_return std::unexpected(error);
+  }
+}
+
+Result<> Source::accept(ClientResponse response) {
+  failed_attempts_ = 0;
+  backoff_ = tambour::detail::client::Backoff(with_delay(options_.retry, delay_));
+  was_tried_ = false;
+  if (response.status() == Status::no_content) {
+    has_ended_ = true;
+    return {};
+  }
+  if (response.status() != Status::ok) return failure(http::ErrorCode::unexpected_status);
+  if (!is_event_stream(response.headers())) return failure(http::ErrorCode::not_an_event_stream);
+  // What has arrived of a stream has no limit, only each event of it.
+  response_.emplace(std::move(response));
+  response_->body().set_bytes_max(std::numeric_limits<std::uint64_t>::max());
+  reader_.emplace(response_->body(), options_.limits, last_event_id_);
+  ++connections_;
+  return {};
+}
+
+Result<ClientRequest> Source::request() const {
+  ClientRequest request(url_);
+  request.fields = options_.fields;
+  // The tokens are field values.
+  static_cast<void>(request.fields.set("Accept", "text/event-stream"));
+  static_cast<void>(request.fields.set("Cache-Control", "no-store"));
+  if (!last_event_id_.empty()) {
+    // The standard allows ids that no field can contain; the server cannot expect to get those.
+    const auto set = request.fields.set("Last-Event-ID", last_event_id_);
+    if (!set && set.error() != http::ErrorCode::bad_field_value)
+      return std::unexpected(set.error());
+  }
+  request.total_timeout = Duration::zero();
+  request.read_timeout = options_.idle_timeout;
+  request.body_rate_min = 0;
+  return request;
+}
+
+Task<Result<>> Source::wait() {
+  if (!was_tried_) co_return {};
+  const TaskContext& context = co_await this_task;
+  const Duration delay = backoff_.next(loop::core_of(*context.loop).backend().random());
+  co_return co_await sleep_for(delay);
+}
+
+void Source::end_stream() {
+  // An id may have arrived without an event.
+  last_event_id_ = reader_->last_event_id();
+  if (const auto retry = reader_->retry()) {
+    delay_ = std::min<Duration>(*retry, std::max(options_.retry.delay_max, Duration::zero()));
+    backoff_ = tambour::detail::client::Backoff(with_delay(options_.retry, delay_));
+  }
+  reader_.reset();
+  response_.reset();
+  was_tried_ = true;
+}
+
+}  // namespace tambour::http::detail::event_source
+
+namespace tambour::http {
+
+EventSource::EventSource(Client& client, std::string url, EventSourceOptions options)
+    : source_(std::make_unique<detail::event_source::Source>(client, std::move(url),
+                                                             std::move(options))) {}
+EventSource::EventSource(EventSource&& other) noexcept = default;
+EventSource& EventSource::operator=(EventSource&& other) noexcept = default;
+EventSource::~EventSource() = default;
+
+Task<Result<std::optional<ReceivedEvent>>> EventSource::next() { return source_->next(); }
+const std::string& EventSource::last_event_id() const noexcept { return source_->last_event_id(); }
+std::optional<Status> EventSource::status() const noexcept { return source_->status(); }
+std::uint64_t EventSource::connections() const noexcept { return source_->connections(); }
+
+}  // namespace tambour::http
