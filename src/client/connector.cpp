@@ -156,7 +156,8 @@ Task<ConnectResult> reach_through(std::string url, const Target& target,
     if (!secured) co_return std::unexpected<ConnectError>(secured.error());
     // CONNECT is written as HTTP/1.1.
     const std::string_view alpn = stream->tls()->alpn();
-    if (const auto spoken = http::protocol_named(alpn); !alpn.empty() && !spoken)
+    if (const auto spoken = http::protocol_named(alpn, http::Http2Support::none);
+        !alpn.empty() && !spoken)
       co_return std::unexpected<ConnectError>(spoken.error());
   }
   ServiceTarget server;

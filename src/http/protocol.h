@@ -23,18 +23,20 @@
 namespace tambour::http {
 
 /// The protocol of a connection. Without TLS, and without ALPN, it is HTTP/1.
-[[nodiscard]] inline Result<Protocol> negotiated_protocol(const SocketStream& stream) noexcept {
+[[nodiscard]] inline Result<Protocol> negotiated_protocol(const SocketStream& stream,
+                                                          Http2Support http_2) noexcept {
   const tls::Session* const session = stream.tls();
   const std::string_view name = session != nullptr ? session->alpn() : "";
   if (name.empty()) return Protocol::http_1;
-  return protocol_named(name);
+  return protocol_named(name, http_2);
 }
 
 /// A client that supports one of them would choose it. Fails with http::ErrorCode::offered_http_2
 /// or offered_other_protocol.
-[[nodiscard]] inline Result<> check_offered(const std::vector<std::string>& protocols) noexcept {
+[[nodiscard]] inline Result<> check_offered(const std::vector<std::string>& protocols,
+                                            Http2Support http_2) noexcept {
   for (const std::string& name : protocols) {
-    if (!protocol_named(name))
+    if (!protocol_named(name, http_2))
       return failure(name == "h2" ? ErrorCode::offered_http_2 : ErrorCode::offered_other_protocol);
   }
   return {};

@@ -43,7 +43,11 @@ struct RequestHead {
   /// The host and the optional port to which the request is directed: from an absolute target, or
   /// the Host field. May be empty.
   std::string authority{};
-  std::string scheme{};  ///< "http" or "https"; received: empty unless the target was absolute.
+  /// "http" or "https"; received over HTTP/1: empty unless the target was absolute.
+  std::string scheme{};
+  /// The protocol of an extended CONNECT (RFC 8441), for example "websocket"; empty for any other
+  /// request. Only HTTP/2 has it.
+  std::string protocol{};
   TargetForm form = TargetForm::origin;
   Version version = Version::http_1_1;
   Fields fields{};

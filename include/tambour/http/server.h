@@ -19,6 +19,7 @@
 #include <tambour/detail/namespaces.h>
 #include <tambour/http/error_renderer.h>  // IWYU pragma: export
 #include <tambour/http/handler.h>         // IWYU pragma: export
+#include <tambour/http/http2.h>           // IWYU pragma: export
 #include <tambour/http/message.h>
 #include <tambour/net/endpoint.h>
 #include <tambour/net/listen_options.h>
@@ -32,12 +33,15 @@ namespace tambour::http {
 /// A duration of zero disables a time limit.
 struct ServerOptions {
   /// The listener: TLS, the PROXY protocol, the maximum number of connections, on_error for
-  /// exceptions of handlers. tls::Options::alpn may name "http/1.1" and "http/1.0". If reload()
-  /// adds another protocol, connections that negotiate it are closed, and passed to on_rejected
-  /// with http::ErrorCode::negotiated_http_2 or negotiated_other_protocol.
+  /// exceptions of handlers. tls::ServerOptions::alpn may name "h2", "http/1.1" and "http/1.0":
+  /// "h2" should be the first, because the server chooses the first one that the client supports.
+  /// If reload() adds another protocol, connections that negotiate it are closed, and passed to
+  /// on_rejected with http::ErrorCode::negotiated_other_protocol.
   ListenOptions listen{};
   /// A request that exceeds one is answered with 413, 414 or 431, and the connection is closed.
   MessageLimits limits{};
+  /// Whether the server speaks HTTP/2, and its limits.
+  Http2Options http_2{};
 
   /// The time for a whole head, from its first byte on; for the first request, from the beginning
   /// of the connection. Then the server answers 408 and closes the connection; one that has

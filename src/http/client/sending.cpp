@@ -141,7 +141,7 @@ Task<Result<Lease>> Shared::connect(Origin origin, const ProxyServer* proxy) {
   }
   auto stream = co_await open(std::move(origin), proxy);
   if (!stream) co_return std::unexpected<Error>(stream.error());
-  if (const auto protocol = negotiated_protocol(*stream); !protocol)
+  if (const auto protocol = negotiated_protocol(*stream, Http2Support::none); !protocol)
     co_return std::unexpected(protocol.error());
   lease->connected(std::make_unique<Connection>(std::move(*stream), options.limits));
   co_return lease;

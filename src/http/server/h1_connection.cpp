@@ -39,6 +39,8 @@ Task<> H1Connection::serve() {
     const Result<bool> has_head = parser.parse_head(wire_.input().bytes());
     if (!has_head) {
       const bool is_other = !has_served_ && has_http_2_preface(wire_.input().bytes());
+      is_http_2_ = is_other && options().http_2.is_enabled;
+      if (is_http_2_) break;
       reject(is_other ? make_error_code(ErrorCode::http_2_preface) : has_head.error());
       break;
     }
@@ -70,7 +72,7 @@ Task<> H1Connection::serve() {
     if (!parser.is_complete()) more = co_await exchange_.discard_body();
     parser.restart();
   }
-  if (!exchange_.is_tunnel()) co_await close_gracefully();
+  if (!exchange_.is_tunnel() && !is_http_2_) co_await close_gracefully();
   if (const std::exception_ptr thrown = exchange_.take_exception(); thrown != nullptr)
     std::rethrow_exception(thrown);
 }

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <stop_token>
+#include <utility>
 
 #include <tambour/base/clock.h>
 #include <tambour/base/result.h>
@@ -36,6 +37,11 @@ class H1Connection final {
 
   /// Serves until the connection has ended. Throws what a handler has thrown, at the end.
   [[nodiscard]] Task<> serve();
+  /// True after serve() if the client speaks HTTP/2, and so does the server. The stream is open,
+  /// and nothing of the preface has been taken from the input.
+  [[nodiscard]] bool is_http_2() const noexcept { return is_http_2_; }
+  [[nodiscard]] SocketStream take_socket() noexcept { return std::move(wire_.socket()); }
+  [[nodiscard]] Buffer take_input() noexcept { return std::move(wire_.input().bytes()); }
 
  private:
   struct Drain {
@@ -59,6 +65,7 @@ class H1Connection final {
   TimePoint head_deadline_ = never;
   bool is_idle_ = false;  ///< Waiting for the first byte of a request.
   bool has_served_ = false;
+  bool is_http_2_ = false;
   detail::net::LingeringClose* closing_ = nullptr;  ///< While the connection lingers.
   std::optional<std::stop_callback<Drain>> drain_;
 };

@@ -9,8 +9,14 @@
 #include <tambour/task/task.h>
 
 #include "http/exchange/settings.h"
+#include "http_message/protocol_name.h"
 
 namespace tambour::http {
+
+/// Whether a server speaks HTTP/2.
+[[nodiscard]] inline Http2Support http_2_support(const ServerOptions& options) noexcept {
+  return options.http_2.is_enabled ? Http2Support::spoken : Http2Support::none;
+}
 
 /// Serves a connection until it ends. `shutdown` asks for its graceful end. The protocol must have
 /// been checked: see protocol.h.

@@ -18,9 +18,20 @@ namespace {
 
 bool supports_all(const Endpoint&) noexcept { return true; }
 
+/// For detail::HandshakeCheck.
+template <Http2Support http_2>
 Result<> check_protocol(const SocketStream& stream) noexcept {
-  const Result<Protocol> protocol = negotiated_protocol(stream);
+  const Result<Protocol> protocol = negotiated_protocol(stream, http_2);
   return protocol ? Result<>() : std::unexpected(protocol.error());
+}
+
+auto protocol_check_of(const ServerOptions& options) noexcept {
+  return http_2_support(options) == Http2Support::spoken ? &check_protocol<Http2Support::spoken>
+                                                         : &check_protocol<Http2Support::none>;
+}
+
+Result<> check_offered(const ServerOptions& options) noexcept {
+  return check_offered(options.listen.tls.alpn(), http_2_support(options));
 }
 
 std::shared_ptr<const ServerSettings> settings_of(
@@ -34,16 +45,14 @@ std::shared_ptr<const ServerSettings> settings_of(
 
 Result<Server> Server::listen(EventLoop& loop, const Endpoint& at, Handler handler,
                               ServerOptions options) {
-  if (auto checked = check_offered(options.listen.tls.alpn()); !checked)
-    return std::unexpected(checked.error());
+  if (auto checked = check_offered(options); !checked) return std::unexpected(checked.error());
   auto base = open(loop, at, options.listen, std::source_location::current());
   return start(std::move(base), std::move(handler), std::move(options));
 }
 
 Result<Server> Server::adopt(EventLoop& loop, UniqueFd listener, Handler handler,
                              ServerOptions options) {
-  if (auto checked = check_offered(options.listen.tls.alpn()); !checked)
-    return std::unexpected(checked.error());
+  if (auto checked = check_offered(options); !checked) return std::unexpected(checked.error());
   auto base = open(loop, std::move(listener), &supports_all, options.listen,
                    std::source_location::current());
   return start(std::move(base), std::move(handler), std::move(options));
@@ -54,27 +63,26 @@ Result<Server> Server::start(Result<StreamServerBase> base, Handler handler,
   if (!base) return std::unexpected(base.error());
   Server server(std::move(*base));
   const std::source_location created_at = handler.created_at();
+  const auto check = protocol_check_of(options);
   server.serve_with(
       [settings = settings_of(std::move(handler), std::move(options), server.reporter()),
        shutdown = server.shutdown_token()](SocketStream stream) {
         return serve_connection(std::move(stream), settings, shutdown);
       },
-      created_at, &check_protocol);
+      created_at, check);
   return server;
 }
 
 Result<ServerGroup> ServerGroup::listen(LoopGroup& group, const Endpoint& at, Handler handler,
                                         ServerOptions options) {
-  if (auto checked = check_offered(options.listen.tls.alpn()); !checked)
-    return std::unexpected(checked.error());
+  if (auto checked = check_offered(options); !checked) return std::unexpected(checked.error());
   auto base = open(group, at, options.listen);
   return start(group, std::move(base), std::move(handler), std::move(options));
 }
 
 Result<ServerGroup> ServerGroup::adopt(LoopGroup& group, std::vector<UniqueFd> listeners,
                                        Handler handler, ServerOptions options) {
-  if (auto checked = check_offered(options.listen.tls.alpn()); !checked)
-    return std::unexpected(checked.error());
+  if (auto checked = check_offered(options); !checked) return std::unexpected(checked.error());
   auto base = open(group, std::move(listeners), &supports_all, options.listen);
   return start(group, std::move(base), std::move(handler), std::move(options));
 }
@@ -84,6 +92,7 @@ Result<ServerGroup> ServerGroup::start(LoopGroup& group, Result<StreamServerGrou
   if (!base) return std::unexpected(base.error());
   ServerGroup server(std::move(*base));
   const std::source_location created_at = handler.created_at();
+  const auto check = protocol_check_of(options);
   std::vector<std::stop_token> tokens;
   tokens.reserve(group.size());
   for (std::size_t i = 0; i < group.size(); ++i) tokens.push_back(server.shutdown_token(group[i]));
@@ -93,7 +102,7 @@ Result<ServerGroup> ServerGroup::start(LoopGroup& group, Result<StreamServerGrou
         const std::stop_token& shutdown = tokens[group.index_of(stream.loop())];
         return serve_connection(std::move(stream), settings, shutdown);
       },
-      created_at, &check_protocol);
+      created_at, check);
   return server;
 }
 

@@ -1,0 +1,424 @@
+// H2Connection: reading, streams and their handlers, and the end of the connection.
+#include "http/server/h2_connection.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <iterator>
+#include <new>
+#include <utility>
+
+#include <tambour/net/stream_error.h>
+#include <tambour/task/sleep.h>
+
+#include "base/clock.h"
+#include "http_message/h2/frame_writer.h"
+#include "loop/core.h"
+#include "net/pace/lingering_close.h"
+#include "server/error_reporting.h"
+
+namespace tambour::http {
+namespace {
+
+namespace h2 = detail::h2;
+
+/// Answers to control frames that the client does not read. Nothing is read while there are more.
+constexpr std::size_t queued_bytes_max = std::size_t{64} * 1024;
+/// The delay of a read for each reset too many.
+constexpr Duration reset_delay = std::chrono::milliseconds(100);
+/// Identifies the answer to the PING of the first GOAWAY.
+constexpr std::string_view drain_ping = "draining";
+
+std::int64_t window_of(std::uint32_t bytes) noexcept {
+  return std::clamp<std::int64_t>(bytes, 65'535, h2::window_size_max);
+}
+
+h2::FieldLimits field_limits_of(const ServerOptions& options) noexcept {
+  constexpr std::size_t overhead = 32;
+  const MessageLimits& limits = options.limits;
+  return {.fields_max = limits.fields_max,
+          .fields_hard_max = std::max(options.http_2.fields_hard_max, limits.fields_max),
+          .bytes_max = limits.fields_bytes_max + limits.http_1.start_line_bytes_max +
+                       overhead * limits.fields_max};
+}
+
+}  // namespace
+
+H2Connection::H2Connection(SocketStream stream, Buffer received,
+                           std::shared_ptr<const ServerSettings> settings,
+                           const std::stop_token& shutdown, std::stop_token stop)
+    : loop_(stream.loop()),
+      settings_(std::move(settings)),
+      shutdown_(shutdown),
+      stop_(std::move(stop)),
+      stream_(std::move(stream)),
+      input_(stream_),
+      parser_(h2::FrameParser::Role::server),
+      field_limits_(field_limits_of(options())),
+      budgets_(options().http_2),
+      receive_window_(window_of(options().http_2.connection_window_bytes)),
+      emptied_(loop_),
+      drain_timer_(loop_, [this] { end_drain(); }),
+      progress_timer_(loop_, [this] { check_progress(); }),
+      sender_(stream_, {options().write_timeout, options().http_2.send_rate_min},
+              [this](H2Stream& sent) { remove_if_done(sent); }),
+      waits_(loop_) {
+  input_.bytes() = std::move(received);
+  waits_.set_exception_handler([this](std::exception_ptr thrown) {
+    if (thrown_ == nullptr) thrown_ = std::move(thrown);
+    stream_.close();
+  });
+}
+
+std::uint32_t H2Connection::stream_window() const noexcept {
+  return static_cast<std::uint32_t>(window_of(options().http_2.stream_window_bytes));
+}
+
+void H2Connection::send_settings() {
+  const std::array settings{
+      h2::Setting{h2::SettingId::max_concurrent_streams, options().http_2.streams_max},
+      h2::Setting{h2::SettingId::initial_window_size, stream_window()},
+      h2::Setting{h2::SettingId::max_header_list_size,
+                  static_cast<std::uint32_t>(field_limits_.bytes_max)},
+      h2::Setting{h2::SettingId::enable_connect_protocol, 1},
+      h2::Setting{h2::SettingId::no_rfc7540_priorities, 1}};
+  h2::append_settings(sender_.queue(), settings);
+  constexpr std::int64_t initial_window = 65'535;
+  if (receive_window_ > initial_window)
+    h2::append_window_update(sender_.queue(), 0,
+                             static_cast<std::uint32_t>(receive_window_ - initial_window));
+}
+
+Task<> H2Connection::serve() {
+  send_settings();
+  drain_.emplace(shutdown_, Drain{*this});
+  for (bool more = true; more;) {
+    more = parse_input();
+    sender_.start_writing();
+    if (!more || is_done()) break;
+    if (has_to_wait()) {
+      more = co_await wait_before_reading();
+      continue;
+    }
+    if (!begin_receiving()) break;
+    more = end_receiving(co_await stream_.read(input_.bytes(), read_bytes));
+  }
+  co_await end_streams();
+  co_await close_gracefully();
+  if (thrown_ != nullptr) std::rethrow_exception(std::exchange(thrown_, nullptr));
+}
+
+/// Returns false if the connection must end.
+bool H2Connection::parse_input() {
+  h2::Frame frame;
+  turn_is_over_ = false;
+  while (!has_failed_) {
+    if (has_to_wait()) return true;
+    if (turn_.is_over(detail::loop::core_of(loop_))) {
+      turn_is_over_ = true;
+      return true;
+    }
+    const auto parsed = parser_.next(input_.bytes(), frame);
+    if (!parsed) return fail(parsed.error());
+    if (!*parsed) return true;
+    if (!handle(frame)) return false;
+  }
+  return false;
+}
+
+bool H2Connection::has_to_wait() noexcept {
+  return turn_is_over_ || delays_ > 0 || sender_.queue().size() >= queued_bytes_max;
+}
+
+/// Lets the other connections of the loop run, delays a client that resets too many streams, and
+/// waits for one that does not read.
+Task<bool> H2Connection::wait_before_reading() {
+  if (sender_.queue().size() >= queued_bytes_max) {
+    const Result<> flushed = co_await sender_.flush_frames();
+    if (!flushed) {
+      fail_streams(flushed.error());
+      co_return false;
+    }
+  }
+  const bool is_delayed = delays_ > 0;
+  const Duration delay = is_delayed ? reset_delay : Duration::zero();
+  if (is_delayed) --delays_;
+  const Result<> slept = co_await sleep_for(delay);
+  if (!slept) fail_streams(slept.error());
+  co_return slept.has_value();
+}
+
+/// Returns false if the connection has ended.
+bool H2Connection::begin_receiving() noexcept {
+  if (has_failed_ || sender_.error()) {
+    if (sender_.error()) fail_streams(sender_.error());
+    return false;
+  }
+  if (!streams_.empty()) {
+    idle_deadline_ = never;
+  } else if (idle_deadline_ == never) {
+    const Duration limit = last_stream_id_ == 0 ? options().header_timeout : options().idle_timeout;
+    if (limit > Duration::zero()) idle_deadline_ = detail::base::saturating_add(loop_.now(), limit);
+  }
+  input_.begin_until(idle_deadline_);
+  is_receiving_ = true;
+  return true;
+}
+
+/// Returns false if the connection has ended, or has to.
+bool H2Connection::end_receiving(Result<std::size_t> received) {
+  is_receiving_ = false;
+  const Result<std::size_t> got = input_.end(received);
+  if (got && *got > 0) return true;
+  if (got) {
+    has_ended_input_ = true;
+    return false;
+  }
+  if (got.error() == system_error(ETIMEDOUT)) {
+    if (is_done() || has_failed_) return false;
+    if (!streams_.empty()) return true;
+    return fail(h2::ErrorCode::no_error, "");
+  }
+  fail_streams(sender_.error() ? sender_.error() : got.error());
+  return false;
+}
+
+void H2Connection::interrupt_reading(TimePoint deadline) noexcept {
+  if (is_receiving_) input_.shorten(deadline);
+}
+
+/// Sends GOAWAY, after which the connection ends. Returns false.
+bool H2Connection::fail(h2::ErrorCode code, std::string_view text) noexcept {
+  if (has_failed_) return false;
+  has_failed_ = code != h2::ErrorCode::no_error;
+  is_draining_out_ = true;
+  try {
+    h2::append_goaway(sender_.queue(), last_accepted_id_, code, text);
+  } catch (const std::bad_alloc&) {
+    stream_.close();
+  }
+  if (has_failed_) fail_streams(system_error(ECONNRESET));
+  interrupt_reading(loop_.now());
+  sender_.wake();
+  return false;
+}
+
+H2Stream* H2Connection::find(std::uint32_t stream_id) noexcept {
+  const auto found = streams_.find(stream_id);
+  return found != streams_.end() ? found->second.get() : nullptr;
+}
+
+void H2Connection::start_handler(H2Stream& stream) {
+  detail::Exchange& exchange = stream.exchange();
+  exchange.start(stream.head());
+  exchange.start_handler();
+  if (exchange.handlers().empty()) return finish(stream);
+  waits_.spawn(wait_for_handler(stream));
+}
+
+Task<> H2Connection::wait_for_handler(H2Stream& stream) {
+  co_await stream.exchange().handlers().join();
+  finish(stream);
+}
+
+void H2Connection::finish(H2Stream& stream) {
+  detail::Exchange& exchange = stream.exchange();
+  exchange.finish(stream.error() || sender_.error());
+  stream.handler_ended();
+  if (exchange.is_broken() && !stream.error())
+    reset(stream, h2::ErrorCode::internal_error, system_error(ECANCELED));
+  remove_if_done(stream);
+}
+
+void H2Connection::reset(H2Stream& stream, h2::ErrorCode code, const Error& error) noexcept {
+  send_reset(stream.id(), code);
+  stream.fail(error);
+}
+
+void H2Connection::send_reset(std::uint32_t stream_id, h2::ErrorCode code) noexcept {
+  if (has_failed_) return;
+  try {
+    h2::append_rst_stream(sender_.queue(), stream_id, code);
+  } catch (const std::bad_alloc&) {
+    stream_.close();
+  }
+  sender_.wake();
+}
+
+void H2Connection::remove_if_done(H2Stream& stream) noexcept {
+  const bool has_failed = static_cast<bool>(stream.error());
+  if (!stream.is_unused() || !(has_failed || stream.outgoing().has_ended)) return;
+  // The client need not send the rest of a request that was answered: RFC 9113, section 8.1.
+  if (!has_failed && !stream.is_request_complete())
+    send_reset(stream.id(), h2::ErrorCode::no_error);
+  if (!has_failed) budgets_.resets.earn(1);
+  note_closed(stream.id(), !stream.is_request_complete());
+  if (std::exception_ptr thrown = stream.exchange().take_exception(); thrown != nullptr)
+    report(std::move(thrown));
+  streams_.erase(stream.id());
+  if (!streams_.empty()) return;
+  emptied_.set();
+  if (!is_receiving_) return;
+  const Duration limit = options().idle_timeout;
+  if (is_done()) {
+    interrupt_reading(loop_.now());
+  } else if (limit > Duration::zero()) {
+    idle_deadline_ = detail::base::saturating_add(loop_.now(), limit);
+    interrupt_reading(idle_deadline_);
+  }
+}
+
+void H2Connection::note_closed(std::uint32_t stream_id, bool may_receive) noexcept {
+  closed_[next_closed_] = {stream_id, may_receive};
+  next_closed_ = (next_closed_ + 1) % closed_.size();
+}
+
+const H2Connection::Closed* H2Connection::find_closed(std::uint32_t stream_id) const noexcept {
+  const auto found = std::ranges::find(closed_, stream_id, &Closed::stream_id);
+  return found != closed_.end() ? &*found : nullptr;
+}
+
+/// Returns false if the connection must end.
+bool H2Connection::spend_reset() noexcept {
+  budgets_.resets.spend();
+  if (budgets_.resets.is_overdrawn())
+    return fail(h2::ErrorCode::enhance_your_calm, "Too many streams were reset");
+  if (budgets_.resets.is_used_up()) ++delays_;
+  return true;
+}
+
+bool H2Connection::spend_idle_frame() noexcept {
+  budgets_.idle_frames.earn(2 * static_cast<std::int64_t>(sender_.take_data_frames()));
+  budgets_.idle_frames.spend();
+  if (!budgets_.idle_frames.is_used_up()) return true;
+  return fail(h2::ErrorCode::enhance_your_calm, "Too many frames that advance no request");
+}
+
+/// Like Exchange::report_exception(), for a stream that is about to be destroyed.
+void H2Connection::report(std::exception_ptr thrown) noexcept {
+  try {
+    loop_.post([settings = settings_, &loop = loop_, thrown] {
+      settings->reporter->report(detail::loop::core_of(loop), thrown);
+    });
+  } catch (const std::exception&) {
+    if (thrown_ == nullptr) thrown_ = std::move(thrown);
+  }
+}
+
+void H2Connection::credit(std::uint32_t bytes) noexcept {
+  uncredited_ += bytes;
+  const auto window =
+      static_cast<std::uint32_t>(window_of(options().http_2.connection_window_bytes));
+  if (uncredited_ < window / 2) return;
+  receive_window_ += uncredited_;
+  send_window_update(0, std::exchange(uncredited_, 0));
+}
+
+void H2Connection::send_window_update(std::uint32_t stream_id, std::uint32_t bytes) noexcept {
+  if (has_failed_ || has_ended_input_) return;
+  try {
+    h2::append_window_update(sender_.queue(), stream_id, bytes);
+  } catch (const std::bad_alloc&) {
+    stream_.close();
+  }
+  sender_.wake();
+}
+
+void H2Connection::tunnel_closed(H2Stream& stream) noexcept {
+  if (!stream.error() && !(stream.outgoing().has_ended && stream.is_request_complete()))
+    reset(stream, h2::ErrorCode::cancel, system_error(ECANCELED));
+  remove_if_done(stream);
+}
+
+/// The first of two GOAWAY: requests that the client has sent meanwhile are still answered.
+void H2Connection::begin_drain() noexcept {
+  if (is_draining_ || is_draining_out_) return;
+  is_draining_ = true;
+  try {
+    h2::append_goaway(sender_.queue(), h2::stream_id_max, h2::ErrorCode::no_error, "");
+    h2::append_ping(sender_.queue(), drain_ping, false);
+  } catch (const std::bad_alloc&) {
+    return end_drain();
+  }
+  sender_.wake();
+  drain_timer_.start(options().drain_timeout);
+}
+
+void H2Connection::end_drain() noexcept {
+  if (is_draining_out_) return;
+  drain_timer_.stop();
+  is_draining_out_ = true;
+  try {
+    h2::append_goaway(sender_.queue(), last_accepted_id_, h2::ErrorCode::no_error, "");
+  } catch (const std::bad_alloc&) {
+    stream_.close();
+  }
+  sender_.wake();
+  if (is_done()) interrupt_reading(loop_.now());
+}
+
+/// `function` may cause that other streams are removed.
+template <class Function>
+void H2Connection::for_each_stream(Function function) {
+  std::uint32_t stream_id = 0;
+  for (auto next = streams_.begin(); next != streams_.end();
+       next = streams_.upper_bound(stream_id)) {
+    stream_id = next->first;
+    function(*next->second);
+    if (H2Stream* const stream = find(stream_id)) remove_if_done(*stream);
+  }
+}
+
+/// Resets streams that the client holds up with small windows.
+void H2Connection::check_progress() noexcept {
+  if (sender_.is_stalled()) {
+    static_cast<void>(
+        fail(h2::ErrorCode::enhance_your_calm, "The window stays closed for too long"));
+    return;
+  }
+  for_each_stream([this](H2Stream& stream) {
+    if (sender_.is_stalled(stream)) reset(stream, h2::ErrorCode::cancel, system_error(ETIMEDOUT));
+  });
+  if (!streams_.empty()) progress_timer_.start(options().write_timeout / 4);
+}
+
+void H2Connection::fail_streams(const Error& error) noexcept {
+  for_each_stream([&error](H2Stream& stream) { stream.fail(error); });
+}
+
+/// Waits for the handlers, and for responses that can still be sent.
+Task<> H2Connection::end_streams() {
+  if (has_ended_input_) {
+    for_each_stream([](H2Stream& stream) {
+      if (!stream.is_request_complete()) stream.fail(StreamError::truncated);
+      stream.exchange().disconnected();
+    });
+  }
+  while (!streams_.empty()) {
+    emptied_.reset();
+    const Result<> waited = co_await emptied_.wait();
+    if (waited) continue;
+    // The task was asked to stop, and the handlers with it.
+    fail_streams(waited.error());
+    co_await waits_.join();
+    break;
+  }
+}
+
+/// As for HTTP/1: the client gets the last frames even if it is still sending.
+Task<> H2Connection::close_gracefully() {
+  progress_timer_.stop();
+  drain_timer_.stop();
+  const Result<> flushed = co_await sender_.flush_frames();
+  if (!flushed || !stream_.is_open()) co_return;
+  const bool drains = shutdown_.stop_requested();
+  const Duration limit = has_ended_input_ ? Duration::zero()
+                                          : detail::net::linger_limit(options().linger, drains,
+                                                                      options().drain_timeout);
+  if (limit <= Duration::zero() && stream_.tls() == nullptr) co_return;
+  input_.bytes().clear();
+  input_.begin(Duration::zero());
+  detail::net::LingeringClose closing(stream_);
+  co_await closing.run(limit, options().write_timeout);
+}
+
+}  // namespace tambour::http

@@ -1,0 +1,181 @@
+// A connection of HTTP/2 that a server has accepted: RFC 9113.
+//
+// One task reads frames and starts a handler for each request. Responses of handlers that do not
+// wait are sent before the next read; other handlers are waited for by a task of their stream. The
+// connection ends when the client has closed it, when it has been idle for too long, or when the
+// client has broken a rule: GOAWAY says which one.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string_view>
+
+#include <tambour/base/clock.h>
+#include <tambour/base/result.h>
+#include <tambour/bytes/buffer.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/loop/event_loop.h>
+#include <tambour/loop/timer.h>
+#include <tambour/net/socket_stream.h>
+#include <tambour/task/event.h>
+#include <tambour/task/scope.h>
+#include <tambour/task/task.h>
+
+#include "http/exchange/settings.h"
+#include "http/server/h2_budgets.h"
+#include "http/server/h2_sender.h"
+#include "http/server/h2_stream.h"
+#include "http/server/input.h"
+#include "http_message/h2/frame_parser.h"
+#include "http_message/h2/hpack_decoder.h"
+#include "http_message/h2/violation.h"
+#include "loop/turn.h"
+
+namespace tambour::http {
+
+class H2Connection final {
+ public:
+  /// `received`: what has been read from the stream already. `stop` is the token of the task that
+  /// calls serve().
+  H2Connection(SocketStream stream, Buffer received, std::shared_ptr<const ServerSettings> settings,
+               const std::stop_token& shutdown, std::stop_token stop);
+  H2Connection(const H2Connection&) = delete;
+  H2Connection& operator=(const H2Connection&) = delete;
+  ~H2Connection() = default;
+
+  /// Serves until the connection has ended. Throws what a handler has thrown and could not be
+  /// reported.
+  [[nodiscard]] Task<> serve();
+
+  // For streams.
+
+  [[nodiscard]] EventLoop& loop() const noexcept { return loop_; }
+  [[nodiscard]] H2Sender& sender() noexcept { return sender_; }
+  [[nodiscard]] const SocketStream& socket() const noexcept { return stream_; }
+  [[nodiscard]] const ServerOptions& options() const noexcept { return settings_->options; }
+  [[nodiscard]] const std::shared_ptr<const ServerSettings>& settings() const noexcept {
+    return settings_;
+  }
+  [[nodiscard]] const std::stop_token& shutdown() const noexcept { return shutdown_; }
+  [[nodiscard]] const std::stop_token& stop() const noexcept { return stop_; }
+  [[nodiscard]] std::uint32_t stream_window() const noexcept;
+  [[nodiscard]] bool has_ended_input() const noexcept { return has_ended_input_; }
+  /// Bytes of DATA have been used, or discarded: the window of the connection may grow again.
+  void credit(std::uint32_t bytes) noexcept;
+  void send_window_update(std::uint32_t stream_id, std::uint32_t bytes) noexcept;
+  void tunnel_closed(H2Stream& stream) noexcept;
+
+ private:
+  struct Drain {
+    H2Connection& self;
+    void operator()() const noexcept { self.begin_drain(); }
+  };
+  /// A stream that is gone. If this end has closed it, frames may still arrive.
+  struct Closed {
+    std::uint32_t stream_id = 0;
+    bool may_receive = false;
+  };
+
+  // Reading.
+
+  void send_settings();
+  [[nodiscard]] bool parse_input();
+  [[nodiscard]] bool handle(detail::h2::Frame& frame);
+  [[nodiscard]] bool begin_receiving() noexcept;
+  [[nodiscard]] bool end_receiving(Result<std::size_t> received);
+  /// True if something has to be done before the next read.
+  [[nodiscard]] bool has_to_wait() noexcept;
+  [[nodiscard]] Task<bool> wait_before_reading();
+  [[nodiscard]] bool spend_idle_frame() noexcept;
+  bool fail(detail::h2::ErrorCode code, std::string_view text) noexcept;
+  bool fail(detail::h2::Violation violation) noexcept {
+    return fail(code_of(violation), text_of(violation));
+  }
+
+  [[nodiscard]] bool on_data(detail::h2::Frame& frame);
+  [[nodiscard]] bool on_headers(const detail::h2::Frame& frame);
+  [[nodiscard]] bool on_request(const detail::h2::Frame& frame, detail::h2::FieldSection& section);
+  [[nodiscard]] bool on_trailers(const detail::h2::Frame& frame, H2Stream& stream,
+                                 detail::h2::FieldSection& section);
+  [[nodiscard]] bool on_settings(const detail::h2::Frame& frame);
+  [[nodiscard]] bool on_initial_window(std::uint32_t bytes) noexcept;
+  [[nodiscard]] bool on_ping(const detail::h2::Frame& frame);
+  [[nodiscard]] bool on_window_update(const detail::h2::Frame& frame);
+  [[nodiscard]] bool on_rst_stream(const detail::h2::Frame& frame);
+  [[nodiscard]] bool on_stream_error(std::uint32_t stream_id, detail::h2::ErrorCode code);
+
+  // Streams.
+
+  [[nodiscard]] H2Stream* find(std::uint32_t stream_id) noexcept;
+  [[nodiscard]] bool is_idle_stream(std::uint32_t stream_id) const noexcept {
+    return stream_id > last_stream_id_ || stream_id % 2 == 0;
+  }
+  void start_handler(H2Stream& stream);
+  [[nodiscard]] Task<> wait_for_handler(H2Stream& stream);
+  void finish(H2Stream& stream);
+  /// Ends the stream on both sides. The caller calls remove_if_done().
+  void reset(H2Stream& stream, detail::h2::ErrorCode code, const Error& error) noexcept;
+  void send_reset(std::uint32_t stream_id, detail::h2::ErrorCode code) noexcept;
+  void remove_if_done(H2Stream& stream) noexcept;
+  void note_closed(std::uint32_t stream_id, bool may_receive) noexcept;
+  /// Null if it was not closed lately.
+  [[nodiscard]] const Closed* find_closed(std::uint32_t stream_id) const noexcept;
+  [[nodiscard]] bool spend_reset() noexcept;
+  void report(std::exception_ptr thrown) noexcept;
+
+  // The end.
+
+  void begin_drain() noexcept;
+  void end_drain() noexcept;
+  void check_progress() noexcept;
+  [[nodiscard]] bool is_done() const noexcept { return is_draining_out_ && streams_.empty(); }
+  [[nodiscard]] Task<> end_streams();
+  [[nodiscard]] Task<> close_gracefully();
+  template <class Function>
+  void for_each_stream(Function function);
+  void fail_streams(const Error& error) noexcept;
+  /// Ends the read that the task waits for.
+  void interrupt_reading(TimePoint deadline) noexcept;
+
+  EventLoop& loop_;
+  std::shared_ptr<const ServerSettings> settings_;
+  std::stop_token shutdown_;
+  std::stop_token stop_;
+  SocketStream stream_;
+  Input input_;
+  detail::h2::FrameParser parser_;
+  detail::h2::HpackDecoder decoder_;
+  detail::h2::FieldLimits field_limits_;
+  H2Budgets budgets_;
+  detail::loop::Turn turn_;
+  std::int64_t receive_window_;
+  std::uint32_t uncredited_ = 0;
+  std::uint32_t last_stream_id_ = 0;
+  std::uint32_t last_accepted_id_ = 0;
+  std::array<Closed, 16> closed_{};  ///< The streams that were closed last.
+  std::size_t next_closed_ = 0;
+  TimePoint idle_deadline_ = never;
+  bool is_receiving_ = false;
+  bool has_ended_input_ = false;  ///< The client has closed or half-closed the connection.
+  bool has_failed_ = false;       ///< A GOAWAY with an error was sent.
+  bool is_draining_ = false;      ///< The first GOAWAY was sent.
+  bool is_draining_out_ = false;  ///< The last one was sent: no stream is accepted.
+  bool turn_is_over_ = false;
+  std::uint32_t delays_ = 0;  ///< Of the next read, because of Http2Options::resets_max.
+  std::exception_ptr thrown_;
+  TaskEvent emptied_;
+  Timer drain_timer_;
+  Timer progress_timer_;
+  H2Sender sender_;
+  std::map<std::uint32_t, std::unique_ptr<H2Stream>> streams_;
+  TaskScope waits_;  ///< After the streams, whose handlers its tasks wait for.
+  std::optional<std::stop_callback<Drain>> drain_;
+};
+
+}  // namespace tambour::http

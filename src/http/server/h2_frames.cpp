@@ -1,0 +1,240 @@
+// H2Connection: what each kind of frame causes. Functions return false if the connection must end.
+#include <cerrno>
+#include <memory>
+#include <utility>
+
+#include "base/clock.h"
+#include "http/server/h2_connection.h"
+#include "http_message/failure.h"
+#include "http_message/h2/field_section.h"
+#include "http_message/h2/frame_writer.h"
+#include "http_message/h2/message.h"
+#include "http_message/h2/priority.h"
+
+namespace tambour::http {
+namespace {
+
+namespace h2 = detail::h2;
+
+/// What a message makes up for: see Http2Options::idle_frames_max.
+constexpr std::int64_t frames_of_request = 10;
+constexpr std::int64_t frames_of_data = 2;
+
+}  // namespace
+
+bool H2Connection::handle(h2::Frame& frame) {
+  switch (frame.kind) {
+    case h2::FrameKind::data:
+      return on_data(frame);
+    case h2::FrameKind::headers:
+      return on_headers(frame);
+    case h2::FrameKind::settings:
+      return spend_idle_frame() && on_settings(frame);
+    case h2::FrameKind::ping:
+      return spend_idle_frame() && on_ping(frame);
+    case h2::FrameKind::goaway:
+      return true;  // The client opens no further streams, and closes the connection.
+    case h2::FrameKind::window_update:
+      return spend_idle_frame() && on_window_update(frame);
+    case h2::FrameKind::rst_stream:
+      return on_rst_stream(frame);
+    case h2::FrameKind::priority_update:
+      if (H2Stream* const stream = find(frame.value))
+        sender_.set_priority(*stream, h2::parse_priority(frame.text));
+      return spend_idle_frame();
+    case h2::FrameKind::priority:
+    case h2::FrameKind::unknown:
+      return spend_idle_frame();
+    case h2::FrameKind::stream_error:
+      return on_stream_error(frame.stream_id, code_of(frame.violation));
+  }
+  return true;
+}
+
+bool H2Connection::on_data(h2::Frame& frame) {
+  receive_window_ -= frame.flow_bytes;
+  if (receive_window_ < 0)
+    return fail(h2::ErrorCode::flow_control_error, "DATA exceeds the window of the connection");
+  if (frame.data.empty() && !frame.end_stream && !spend_idle_frame()) return false;
+  if (!frame.data.empty()) budgets_.idle_frames.earn(frames_of_data);
+  H2Stream* const stream = find(frame.stream_id);
+  if (stream == nullptr || stream->error()) {
+    credit(frame.flow_bytes);
+    if (is_idle_stream(frame.stream_id))
+      return fail(h2::ErrorCode::protocol_error, "DATA of a stream that was not opened");
+    const Closed* const closed = find_closed(frame.stream_id);
+    if (stream != nullptr || (closed != nullptr && closed->may_receive)) return true;
+    return on_stream_error(frame.stream_id, h2::ErrorCode::stream_closed);
+  }
+  if (stream->is_request_complete() || stream->receive_window() < frame.flow_bytes) {
+    credit(frame.flow_bytes);
+    return on_stream_error(frame.stream_id, stream->is_request_complete()
+                                                ? h2::ErrorCode::stream_closed
+                                                : h2::ErrorCode::flow_control_error);
+  }
+  const bool ends = frame.end_stream;
+  const std::uint32_t flow_bytes = frame.flow_bytes;
+  if (const auto received = stream->receive(std::move(frame.data), flow_bytes); !received) {
+    credit(flow_bytes);
+    return on_stream_error(frame.stream_id, code_of(received.error()));
+  }
+  if (!ends) return true;
+  if (const auto ended = stream->end_request(); !ended)
+    return on_stream_error(frame.stream_id, code_of(ended.error()));
+  return true;
+}
+
+bool H2Connection::on_headers(const h2::Frame& frame) {
+  // Each block changes the state of the decoder, also one that is not wanted.
+  h2::FieldSection section(field_limits_);
+  if (const auto decoded = decoder_.decode(frame.text, section); !decoded)
+    return fail(decoded.error());
+  const std::uint32_t stream_id = frame.stream_id;
+  if (stream_id % 2 == 0)
+    return fail(h2::ErrorCode::protocol_error, "A client has opened a stream with an even number");
+  if (H2Stream* const stream = find(stream_id)) return on_trailers(frame, *stream, section);
+  if (stream_id <= last_stream_id_) {
+    const Closed* const closed = find_closed(stream_id);
+    if (closed != nullptr && closed->may_receive) return true;
+    if (closed != nullptr) return fail(h2::ErrorCode::stream_closed, "HEADERS of a closed stream");
+    return fail(h2::ErrorCode::protocol_error, "The number of a stream is not the largest one");
+  }
+  last_stream_id_ = stream_id;
+  if (is_draining_out_) {
+    note_closed(stream_id, !frame.end_stream);
+    return true;
+  }
+  last_accepted_id_ = stream_id;
+  if (streams_.size() >= options().http_2.streams_max) {
+    send_reset(stream_id, h2::ErrorCode::refused_stream);
+    note_closed(stream_id, !frame.end_stream);
+    return spend_reset();
+  }
+  return on_request(frame, section);
+}
+
+bool H2Connection::on_request(const h2::Frame& frame, h2::FieldSection& section) {
+  budgets_.idle_frames.earn(frames_of_request);
+  auto created = std::make_unique<H2Stream>(*this, frame.stream_id);
+  H2Stream& stream = *created;
+  if (section.is_too_large()) {
+    streams_.emplace(frame.stream_id, std::move(created));
+    if (frame.end_stream) static_cast<void>(stream.end_request());
+    stream.exchange().reject(stream.head(), ErrorCode::fields_too_large);
+    stream.handler_ended();
+    remove_if_done(stream);
+    return true;
+  }
+  constexpr h2::RequestRules rules{.allows_connect_protocol = true};
+  auto made = h2::make_request(section, rules, stream.head(), stream.head().protocol);
+  if (made) made = stream.start(frame.end_stream);
+  if (!made) {
+    send_reset(frame.stream_id, code_of(made.error()));
+    note_closed(frame.stream_id, !frame.end_stream);
+    return spend_reset();
+  }
+  streams_.emplace(frame.stream_id, std::move(created));
+  if (streams_.size() == 1 && options().write_timeout > Duration::zero())
+    progress_timer_.start(options().write_timeout / 4);
+  start_handler(stream);
+  return true;
+}
+
+bool H2Connection::on_trailers(const h2::Frame& frame, H2Stream& stream,
+                               h2::FieldSection& section) {
+  if (stream.error()) return true;
+  if (stream.is_request_complete())
+    return on_stream_error(frame.stream_id, h2::ErrorCode::stream_closed);
+  if (!frame.end_stream || section.is_too_large())
+    return on_stream_error(frame.stream_id, h2::ErrorCode::protocol_error);
+  auto made = h2::make_trailers(section, stream.received_trailers());
+  if (made) made = stream.end_request();
+  return made || on_stream_error(frame.stream_id, code_of(made.error()));
+}
+
+bool H2Connection::on_settings(const h2::Frame& frame) {
+  if (frame.is_ack) return true;
+  for (const h2::Setting setting : settings_of(frame)) {
+    switch (setting.id) {
+      case h2::SettingId::header_table_size:
+        sender_.encoder().set_peer_table_size_max(setting.value);
+        break;
+      case h2::SettingId::initial_window_size:
+        if (!on_initial_window(setting.value)) return false;
+        break;
+      case h2::SettingId::max_frame_size:
+        sender_.set_frame_size_max(setting.value);
+        break;
+      default:
+        break;
+    }
+  }
+  h2::append_settings_ack(sender_.queue());
+  return true;
+}
+
+bool H2Connection::on_initial_window(std::uint32_t bytes) noexcept {
+  const std::int64_t change = bytes - sender_.initial_window();
+  sender_.set_initial_window(bytes);
+  for (const auto& [stream_id, stream] : streams_) {
+    stream->outgoing().window += change;
+    if (stream->outgoing().window > h2::window_size_max)
+      return fail(h2::ErrorCode::flow_control_error, "SETTINGS makes a window too large");
+    sender_.update(*stream);
+  }
+  return true;
+}
+
+bool H2Connection::on_ping(const h2::Frame& frame) {
+  if (!frame.is_ack) {
+    h2::append_ping(sender_.queue(), frame.text, true);
+  } else if (is_draining_) {
+    end_drain();
+  }
+  return true;
+}
+
+bool H2Connection::on_window_update(const h2::Frame& frame) {
+  if (frame.stream_id == 0) {
+    return sender_.add_window(frame.value) ||
+           fail(h2::ErrorCode::flow_control_error, "The window of the connection is too large");
+  }
+  H2Stream* const stream = find(frame.stream_id);
+  if (stream == nullptr) {
+    return !is_idle_stream(frame.stream_id) ||
+           fail(h2::ErrorCode::protocol_error, "WINDOW_UPDATE of a stream that was not opened");
+  }
+  if (stream->error()) return true;
+  stream->outgoing().window += frame.value;
+  if (stream->outgoing().window > h2::window_size_max)
+    return on_stream_error(frame.stream_id, h2::ErrorCode::flow_control_error);
+  sender_.update(*stream);
+  return true;
+}
+
+bool H2Connection::on_rst_stream(const h2::Frame& frame) {
+  H2Stream* const stream = find(frame.stream_id);
+  if (stream == nullptr) {
+    if (is_idle_stream(frame.stream_id))
+      return fail(h2::ErrorCode::protocol_error, "RST_STREAM of a stream that was not opened");
+    return spend_idle_frame();
+  }
+  if (stream->error()) return spend_idle_frame();
+  stream->fail(system_error(ECONNRESET));
+  remove_if_done(*stream);
+  return spend_reset();
+}
+
+bool H2Connection::on_stream_error(std::uint32_t stream_id, h2::ErrorCode code) {
+  if (is_idle_stream(stream_id)) return fail(code, "A frame of a stream that was not opened");
+  H2Stream* const stream = find(stream_id);
+  if (stream == nullptr) {
+    send_reset(stream_id, code);
+  } else if (!stream->error()) {
+    reset(*stream, code, system_error(ECONNRESET));
+    remove_if_done(*stream);
+  }
+  return spend_reset();
+}
+
+}  // namespace tambour::http

@@ -1,0 +1,243 @@
+// H2Sender: the writes of a connection, and which stream sends next.
+#include "http/server/h2_sender.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <new>
+#include <utility>
+
+#include "http_message/h2/frame_writer.h"
+#include "http_message/h2/head_writer.h"
+#include "loop/core.h"
+
+namespace tambour::http {
+namespace {
+
+/// Of one write. More would delay the responses that become urgent meanwhile.
+constexpr std::size_t written_bytes = std::size_t{64} * 1024;
+
+}  // namespace
+
+/// A write in progress. Its coroutine may be destroyed.
+class H2Sender::Writing {
+ public:
+  explicit Writing(H2Sender& sender) noexcept : sender_(sender) { sender.is_writing_ = true; }
+  Writing(const Writing&) = delete;
+  Writing& operator=(const Writing&) = delete;
+  ~Writing() { sender_.is_writing_ = false; }
+
+ private:
+  H2Sender& sender_;
+};
+
+H2Sender::H2Sender(SocketStream& stream, const Limits& limits, Callback<void(H2Stream&)> sent)
+    : loop_(stream.loop()),
+      stream_(stream),
+      limits_(limits),
+      sent_(std::move(sent)),
+      output_(stream, limits.write_timeout),
+      written_(loop_),
+      soon_(loop_, [this] { start_writing(); }),
+      writer_(loop_) {}
+
+std::int64_t H2Sender::now_ns() const noexcept { return detail::loop::core_of(loop_).now_ns(); }
+
+void H2Sender::wake() noexcept {
+  if (!is_writing_) soon_.start(Duration::zero());
+}
+
+void H2Sender::start_writing() {
+  soon_.stop();
+  if (is_writing_) return;
+  try {
+    writer_.spawn(write());
+  } catch (const std::bad_alloc&) {
+    output_.fail(system_error(ENOMEM));
+    stream_.close();
+    wake_waiting();
+  }
+}
+
+Task<> H2Sender::write() {
+  const Writing writing(*this);
+  for (;;) {
+    fill();
+    if (!output_.begin_writing()) break;
+    ++started_;
+    const Result<> written = co_await stream_.write(output_.sending());
+    output_.end_writing(written);
+    completed_ = started_;
+    wake_waiting();
+  }
+  // The task that reads finds out.
+  if (error()) stream_.close();
+  wake_waiting();
+}
+
+Task<Result<>> H2Sender::flush_frames() {
+  const std::uint64_t batch = started_ + (output_.queue().empty() ? 0 : 1);
+  start_writing();
+  while (completed_ < batch && !error()) {
+    written_.reset();
+    const Result<> waited = co_await written_.wait();
+    if (!waited) co_return waited;
+  }
+  if (error()) co_return std::unexpected(error());
+  co_return {};
+}
+
+void H2Sender::wake_waiting() noexcept {
+  written_.set();
+  std::erase_if(waiting_, [this](H2Stream* stream) {
+    if (!error() && !is_sent(*stream)) return false;
+    stream->outgoing().is_waiting = false;
+    stream->wake_writer();
+    return true;
+  });
+}
+
+/// Moves DATA to the queue.
+void H2Sender::fill() {
+  if (window_ > 0) set_blocked(patience_, is_blocked_, false);
+  try {
+    while (output_.queue().size() < written_bytes && window_ > 0) {
+      H2Stream* const stream = next();
+      if (stream == nullptr) break;
+      send_data(*stream);
+    }
+  } catch (const std::bad_alloc&) {
+    output_.fail(system_error(ENOMEM));
+  }
+  set_blocked(patience_, is_blocked_, window_ <= 0 && next() != nullptr);
+}
+
+void H2Sender::set_blocked(detail::net::RateBudget& patience, bool& was_blocked,
+                           bool is_blocked) noexcept {
+  if (is_blocked == was_blocked) return;
+  was_blocked = is_blocked;
+  if (is_blocked) {
+    patience.resume(now_ns());
+  } else {
+    patience.suspend(now_ns());
+  }
+}
+
+/// For a budget that is not being spent.
+void H2Sender::earn(detail::net::RateBudget& patience, std::size_t bytes) noexcept {
+  patience.resume(now_ns());
+  patience.earn(bytes, limits_.rate_min, now_ns());
+  patience.suspend(now_ns());
+}
+
+H2Stream* H2Sender::next() noexcept {
+  for (const std::list<H2Stream*>& streams : ready_) {
+    if (!streams.empty()) return streams.front();
+  }
+  return nullptr;
+}
+
+void H2Sender::send_data(H2Stream& stream) {
+  H2Outgoing& outgoing = stream.outgoing();
+  const std::int64_t allowed = std::min(window_, outgoing.window);
+  const auto size = static_cast<std::size_t>(
+      std::min<std::int64_t>({allowed, detail::h2::frame_size_max_min,
+                              static_cast<std::int64_t>(outgoing.unsent.size())}));
+  const bool is_end = outgoing.ends && size == outgoing.unsent.size();
+  const bool has_trailers = is_end && !outgoing.trailers.empty();
+  detail::h2::append_data(output_.queue(), stream.id(), outgoing.unsent.take(size),
+                          is_end && !has_trailers);
+  ++data_frames_;
+  window_ -= static_cast<std::int64_t>(size);
+  outgoing.window -= static_cast<std::int64_t>(size);
+  earn(outgoing.patience, size);
+  earn(patience_, size);
+  queued(stream);
+  std::list<H2Stream*>& streams = ready_[outgoing.priority.urgency];
+  if (outgoing.priority.is_incremental) streams.splice(streams.end(), streams, streams.begin());
+  update(stream);
+  if (has_trailers) {
+    end(stream);
+  } else if (is_end) {
+    outgoing.has_ended = true;
+    sent_(stream);
+  }
+}
+
+void H2Sender::update(H2Stream& stream) noexcept {
+  H2Outgoing& outgoing = stream.outgoing();
+  const bool has_bytes = !outgoing.unsent.empty();
+  const bool is_ready = has_bytes && outgoing.window > 0;
+  set_blocked(outgoing.patience, outgoing.is_blocked, has_bytes && !is_ready);
+  if (is_ready && !outgoing.is_ready) wake();
+  if (is_ready == outgoing.is_ready) return;
+  outgoing.is_ready = is_ready;
+  std::list<H2Stream*>& streams = ready_[outgoing.priority.urgency];
+  if (is_ready) {
+    streams.splice(streams.end(), outgoing.order);
+  } else {
+    outgoing.order.splice(outgoing.order.end(), streams, std::ranges::find(streams, &stream));
+  }
+}
+
+bool H2Sender::is_stalled(H2Stream& stream) const noexcept {
+  const H2Outgoing& outgoing = stream.outgoing();
+  return outgoing.is_blocked && limits_.write_timeout > Duration::zero() &&
+         outgoing.patience.deadline_ns(limits_.write_timeout.count()) <= now_ns();
+}
+
+bool H2Sender::is_stalled() const noexcept {
+  return is_blocked_ && limits_.write_timeout > Duration::zero() &&
+         patience_.deadline_ns(limits_.write_timeout.count()) <= now_ns();
+}
+
+void H2Sender::set_priority(H2Stream& stream, detail::h2::Priority priority) noexcept {
+  H2Outgoing& outgoing = stream.outgoing();
+  const std::uint8_t before = std::exchange(outgoing.priority, priority).urgency;
+  if (!outgoing.is_ready || before == priority.urgency) return;
+  std::list<H2Stream*>& from = ready_[before];
+  std::list<H2Stream*>& to = ready_[priority.urgency];
+  to.splice(to.end(), from, std::ranges::find(from, &stream));
+}
+
+void H2Sender::drop(H2Stream& stream) noexcept {
+  H2Outgoing& outgoing = stream.outgoing();
+  outgoing.unsent.clear();
+  outgoing.ends = false;
+  update(stream);
+}
+
+void H2Sender::add_waiting(H2Stream& stream) {
+  if (stream.outgoing().is_waiting) return;
+  waiting_.push_back(&stream);
+  stream.outgoing().is_waiting = true;
+}
+
+void H2Sender::remove(H2Stream& stream) noexcept {
+  drop(stream);
+  std::erase(waiting_, &stream);
+}
+
+void H2Sender::end(H2Stream& stream) {
+  H2Outgoing& outgoing = stream.outgoing();
+  if (outgoing.trailers.empty()) {
+    detail::h2::append_data_head(output_.queue(), stream.id(), 0, true);
+  } else {
+    // The stream has checked them.
+    static_cast<void>(
+        detail::h2::append_trailers(output_.queue(), encoder_, outgoing.trailers,
+                                    {.stream_id = stream.id(), .frame_size_max = frame_size_max_}));
+  }
+  outgoing.has_ended = true;
+  queued(stream);
+  wake();
+  sent_(stream);
+}
+
+bool H2Sender::add_window(std::uint32_t bytes) noexcept {
+  window_ += bytes;
+  if (window_ > detail::h2::window_size_max) return false;
+  if (next() != nullptr) wake();
+  return true;
+}
+
+}  // namespace tambour::http

@@ -1,0 +1,127 @@
+// What a connection of HTTP/2 sends: frames in their order, and bodies by priority and window.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <utility>
+#include <vector>
+
+#include <tambour/base/callback.h>
+#include <tambour/base/clock.h>
+#include <tambour/base/result.h>
+#include <tambour/bytes/buffer.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/loop/timer.h>
+#include <tambour/net/socket_stream.h>
+#include <tambour/task/event.h>
+#include <tambour/task/scope.h>
+#include <tambour/task/task.h>
+
+#include "http/server/h2_stream.h"
+#include "http/server/output.h"
+#include "http_message/h2/frame.h"
+#include "http_message/h2/hpack_encoder.h"
+#include "http_message/h2/priority.h"
+#include "net/pace/rate_budget.h"
+
+namespace tambour::http {
+
+/// Frames without a body are sent in the order in which they are queued. DATA follows when the
+/// windows allow it, the most urgent stream first (RFC 9218): streams with the same urgency take
+/// turns if they are incremental, and otherwise follow each other.
+///
+/// Ownership: owned by the connection. Thread: that of the loop.
+class H2Sender {
+ public:
+  struct Limits {
+    Duration write_timeout{};
+    std::size_t rate_min = 0;
+  };
+
+  /// `sent` is invoked when the end of a stream has been queued, and may destroy the stream.
+  H2Sender(SocketStream& stream, const Limits& limits, Callback<void(H2Stream&)> sent);
+  H2Sender(const H2Sender&) = delete;
+  H2Sender& operator=(const H2Sender&) = delete;
+  ~H2Sender() = default;
+
+  [[nodiscard]] detail::h2::HpackEncoder& encoder() noexcept { return encoder_; }
+  /// Frames are appended to it; wake() sends them.
+  [[nodiscard]] Buffer& queue() noexcept { return output_.queue(); }
+  [[nodiscard]] const Error& error() const noexcept { return output_.error(); }
+  [[nodiscard]] std::uint32_t frame_size_max() const noexcept { return frame_size_max_; }
+  [[nodiscard]] std::int64_t initial_window() const noexcept { return initial_window_; }
+
+  /// Sends what is queued in the next iteration of the loop.
+  void wake() noexcept;
+  /// Sends what is queued as far as the kernel accepts it, and the rest later.
+  void start_writing();
+  /// Waits until the kernel has accepted what is queued, DATA without a window excluded.
+  [[nodiscard]] Task<Result<>> flush_frames();
+
+  /// A head, or another frame of the stream, has been queued.
+  void queued(H2Stream& stream) noexcept { stream.outgoing().batch = started_ + 1; }
+  /// The stream has more to send, or its window has changed.
+  void update(H2Stream& stream) noexcept;
+  void set_priority(H2Stream& stream, detail::h2::Priority priority) noexcept;
+  /// Nothing of the stream is sent any more.
+  void drop(H2Stream& stream) noexcept;
+  /// Queues the end of a stream that has no unsent bytes. Throws std::bad_alloc.
+  void end(H2Stream& stream);
+  [[nodiscard]] bool is_sent(H2Stream& stream) const noexcept {
+    return stream.outgoing().unsent.empty() && stream.outgoing().batch <= completed_;
+  }
+  /// A task waits until is_sent(): H2Stream::wake_writer() is called then, or after an error.
+  void add_waiting(H2Stream& stream);
+  /// The stream is about to be destroyed.
+  void remove(H2Stream& stream) noexcept;
+
+  /// The peer has enlarged the window of the connection. Returns false if it is too large.
+  [[nodiscard]] bool add_window(std::uint32_t bytes) noexcept;
+  void set_initial_window(std::uint32_t bytes) noexcept { initial_window_ = bytes; }
+  void set_frame_size_max(std::uint32_t bytes) noexcept { frame_size_max_ = bytes; }
+
+  /// True if the peer has held up the stream for too long.
+  [[nodiscard]] bool is_stalled(H2Stream& stream) const noexcept;
+  /// The same for the window of the connection.
+  [[nodiscard]] bool is_stalled() const noexcept;
+  /// The number of DATA frames that were sent since the last call.
+  [[nodiscard]] std::uint32_t take_data_frames() noexcept { return std::exchange(data_frames_, 0); }
+
+ private:
+  class Writing;
+
+  [[nodiscard]] Task<> write();
+  void fill();
+  void send_data(H2Stream& stream);
+  [[nodiscard]] H2Stream* next() noexcept;
+  void wake_waiting() noexcept;
+  /// `was_blocked` is changed to `is_blocked`.
+  void set_blocked(detail::net::RateBudget& patience, bool& was_blocked, bool is_blocked) noexcept;
+  void earn(detail::net::RateBudget& patience, std::size_t bytes) noexcept;
+  [[nodiscard]] std::int64_t now_ns() const noexcept;
+
+  EventLoop& loop_;
+  SocketStream& stream_;
+  Limits limits_;
+  Callback<void(H2Stream&)> sent_;
+  Output output_;
+  detail::h2::HpackEncoder encoder_;
+  std::array<std::list<H2Stream*>, detail::h2::Priority::urgency_max + 1> ready_;
+  std::vector<H2Stream*> waiting_;
+  std::int64_t window_ = 65'535;
+  std::int64_t initial_window_ = 65'535;
+  std::uint32_t frame_size_max_ = detail::h2::frame_size_max_min;
+  std::uint32_t data_frames_ = 0;
+  std::uint64_t started_ = 0;  ///< Writes.
+  std::uint64_t completed_ = 0;
+  detail::net::RateBudget patience_;  ///< Spent while the window of the connection is used up.
+  bool is_blocked_ = false;
+  bool is_writing_ = false;
+  TaskEvent written_;
+  Timer soon_;
+  TaskScope writer_;  ///< Last, because its task uses the others.
+};
+
+}  // namespace tambour::http

@@ -1,0 +1,263 @@
+// H2Stream: the body of a request, and the parts of a response.
+#include "http/server/h2_stream.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include <tambour/loop/timer.h>
+#include <tambour/net/stream_error.h>
+
+#include "http/exchange/copy_file.h"
+#include "http/server/h2_connection.h"
+#include "http/server/h2_sender.h"
+#include "http/server/h2_tunnel.h"
+#include "http_message/content_length.h"
+#include "http_message/date.h"
+#include "http_message/failure.h"
+#include "http_message/h1/trailers.h"
+#include "http_message/h2/head_writer.h"
+#include "loop/core.h"
+
+namespace tambour::http {
+H2Stream::H2Stream(H2Connection& connection, std::uint32_t id)
+    : connection_(connection),
+      sender_(connection.sender()),
+      loop_(connection.loop()),
+      id_(id),
+      body_bytes_max_(connection.options().limits.body_bytes_max),
+      receive_window_(connection.stream_window()),
+      outgoing_(*this),
+      arrived_(loop_),
+      sent_(loop_),
+      exchange_(*this, loop_, connection.settings(), connection.shutdown(), connection.stop()) {
+  outgoing_.window = sender_.initial_window();
+}
+
+H2Stream::~H2Stream() {
+  sender_.remove(*this);
+  if (tunnel_ != nullptr) tunnel_->detach();
+}
+
+std::expected<void, detail::h2::Violation> H2Stream::start(bool ends_stream) {
+  const auto length = detail::h2::BodyLength::of_request(head_);
+  if (!length) return std::unexpected(length.error());
+  length_ = *length;
+  content_length_ = length_.bytes_left();
+  if (const auto priority = head_.fields.get("Priority"))
+    outgoing_.priority = detail::h2::parse_priority(*priority);
+  return ends_stream ? end_request() : std::expected<void, detail::h2::Violation>();
+}
+
+std::expected<void, detail::h2::Violation> H2Stream::receive(Buffer&& data,
+                                                             std::uint32_t flow_bytes) {
+  if (auto added = length_.add(data.size()); !added) return added;
+  receive_window_ -= flow_bytes;
+  const auto padding = static_cast<std::uint32_t>(flow_bytes - data.size());
+  if (has_handler_ended_ && tunnel_ == nullptr) {
+    connection_.credit(flow_bytes);
+    return {};
+  }
+  received_bytes_ += data.size();
+  received_.append(std::move(data));
+  if (padding > 0) {
+    connection_.credit(padding);
+    uncredited_ += padding;
+  }
+  arrived_.set();
+  return {};
+}
+
+std::expected<void, detail::h2::Violation> H2Stream::end_request() noexcept {
+  if (auto finished = length_.finish(); !finished) return finished;
+  is_request_complete_ = true;
+  arrived_.set();
+  return {};
+}
+
+void H2Stream::fail(const Error& error) noexcept {
+  if (error_) return;
+  error_ = error;
+  sender_.drop(*this);
+  arrived_.set();
+  sent_.set();
+  exchange_.disconnected();
+}
+
+void H2Stream::handler_ended() noexcept {
+  has_handler_ended_ = true;
+  if (tunnel_ != nullptr) return;
+  connection_.credit(static_cast<std::uint32_t>(received_.size()));
+  received_.clear();
+}
+
+bool H2Stream::is_too_large() const noexcept {
+  return std::max(content_length_.value_or(0), received_bytes_) > body_bytes_max_;
+}
+
+/// Takes bytes of the body, and returns them to the windows.
+Buffer H2Stream::take_received(std::size_t bytes_max) {
+  Buffer piece = received_.take(std::min(bytes_max, received_.size()));
+  const auto size = static_cast<std::uint32_t>(piece.size());
+  connection_.credit(size);
+  uncredited_ += size;
+  if (!is_request_complete_ && uncredited_ >= connection_.stream_window() / 2) {
+    receive_window_ += uncredited_;
+    connection_.send_window_update(id_, std::exchange(uncredited_, 0));
+  }
+  return piece;
+}
+
+Task<Result<Buffer>> H2Stream::read(std::size_t bytes_max) {
+  while (!exchange_.body_error()) {
+    if (is_too_large()) co_return exchange_.fail_body(ErrorCode::body_too_large);
+    if (!received_.empty() || is_body_complete()) {
+      exchange_.body_arrived();
+      co_return take_received(bytes_max);
+    }
+    if (error_) co_return exchange_.fail_body(error_);
+    if (exchange_.begin_body_wait()) send_continue();
+    const std::int64_t begin_ns = detail::loop::core_of(loop_).clock_ns();
+    const std::uint64_t received_before = received_bytes_;
+    bool has_expired = false;
+    Timer limit(loop_, [this, &has_expired] {
+      has_expired = true;
+      arrived_.set();
+    });
+    const TimePoint deadline = exchange_.body_deadline(begin_ns);
+    if (deadline != never) limit.start_at(deadline);
+    arrived_.reset();
+    const Result<> waited = co_await arrived_.wait();
+    exchange_.use_body_time(begin_ns, received_bytes_ - received_before);
+    if (!waited) co_return exchange_.fail_body(waited.error());
+    if (has_expired && received_bytes_ == received_before && !is_request_complete_)
+      co_return exchange_.fail_body(system_error(ETIMEDOUT));
+  }
+  co_return std::unexpected(exchange_.body_error());
+}
+
+std::optional<std::uint64_t> H2Stream::body_length() const noexcept {
+  if (content_length_) return content_length_;
+  if (is_tunnel_request() || (is_request_complete_ && received_bytes_ == 0)) return 0;
+  return std::nullopt;
+}
+
+std::optional<std::uint64_t> H2Stream::body_bytes_left() const noexcept {
+  const auto left = length_.bytes_left();
+  return left ? std::optional(*left + received_.size()) : left;
+}
+
+/// The connection always reads.
+void H2Stream::watch() {
+  if (error_ || connection_.has_ended_input()) exchange_.disconnected();
+}
+
+void H2Stream::send_continue() {
+  if (error_) return;
+  const ResponseHead interim{.status = Status::continue_};
+  static_cast<void>(
+      detail::h2::append_head(sender_.queue(), sender_.encoder(), interim,
+                              {.stream_id = id_, .frame_size_max = sender_.frame_size_max()}));
+  sender_.wake();
+}
+
+Result<> H2Stream::begin(const ResponseHead& head, const BodyPlan& plan) {
+  detail::h2::HeadOptions options{.stream_id = id_, .frame_size_max = sender_.frame_size_max()};
+  options.date = cached_date(detail::loop::core_of(loop_).wall_ns());
+  if (plan.kind == BodyPlan::Kind::known) options.content_length = plan.length;
+  const bool has_body = plan.is_sent && plan.kind != BodyPlan::Kind::none &&
+                        !(plan.kind == BodyPlan::Kind::known && plan.length == 0);
+  options.end_stream = !has_body;
+  // A stream that was reset sends nothing; the handler learns of it when it waits.
+  if (error_) return {};
+  const Result<> appended =
+      detail::h2::append_head(sender_.queue(), sender_.encoder(), head, options);
+  if (!appended) return appended;
+  if (plan.kind == BodyPlan::Kind::known) length_left_ = plan.length;
+  outgoing_.has_ended = !has_body;
+  sender_.queued(*this);
+  sender_.wake();
+  return {};
+}
+
+void H2Stream::write(Buffer&& piece) {
+  if (error_ || outgoing_.has_ended || piece.empty()) return;
+  const std::size_t size = piece.size();
+  outgoing_.unsent.append(std::move(piece));
+  if (length_left_) {
+    *length_left_ -= size;
+    outgoing_.ends = *length_left_ == 0;
+  }
+  sender_.update(*this);
+}
+
+Task<Result<>> H2Stream::write_file(const File& file, std::uint64_t offset, std::uint64_t size) {
+  return copy_file(file, offset, size, exchange_);
+}
+
+Result<> H2Stream::end(const Fields& trailers) {
+  if (error_ || outgoing_.has_ended || outgoing_.ends) return {};
+  for (const Field field : trailers) {
+    if (!detail::h1::may_be_trailer(field.name)) return failure(ErrorCode::trailer_not_allowed);
+  }
+  outgoing_.trailers = trailers;
+  outgoing_.ends = true;
+  if (outgoing_.unsent.empty()) sender_.end(*this);
+  return {};
+}
+
+Task<Result<>> H2Stream::flush() {
+  sender_.wake();
+  while (!error_ && !sender_.error() && !sender_.is_sent(*this)) {
+    sender_.add_waiting(*this);
+    sent_.reset();
+    const Result<> waited = co_await sent_.wait();
+    if (!waited) co_return waited;  // The stream may have been destroyed.
+  }
+  if (error_) co_return std::unexpected(error_);
+  if (sender_.error()) co_return std::unexpected(sender_.error());
+  co_return {};
+}
+
+ByteStream H2Stream::take_stream() {
+  auto tunnel = std::make_unique<H2Tunnel>(*this);
+  tunnel_ = tunnel.get();
+  return ByteStream(std::move(tunnel));
+}
+
+const SocketStream& H2Stream::stream() const noexcept { return connection_.socket(); }
+
+Task<Result<std::size_t>> H2Stream::read_tunnel(Buffer& into, std::size_t bytes_max) {
+  while (received_.empty() && !is_request_complete_ && !error_) {
+    arrived_.reset();
+    const Result<> waited = co_await arrived_.wait();
+    if (!waited) co_return std::unexpected(waited.error());
+  }
+  if (received_.empty() && error_) co_return std::unexpected(error_);
+  Buffer piece = take_received(std::max<std::size_t>(bytes_max, 1));
+  const std::size_t size = piece.size();
+  into.append(std::move(piece));
+  co_return size;
+}
+
+Task<Result<>> H2Stream::write_tunnel(Buffer& from) {
+  if (!error_ && (outgoing_.has_ended || outgoing_.ends))
+    co_return std::unexpected(system_error(EPIPE));
+  write(from.take(from.size()));
+  co_return co_await flush();
+}
+
+void H2Stream::end_tunnel_output() {
+  if (error_ || outgoing_.has_ended || outgoing_.ends) return;
+  outgoing_.ends = true;
+  if (outgoing_.unsent.empty()) sender_.end(*this);
+}
+
+void H2Stream::close_tunnel() noexcept {
+  tunnel_ = nullptr;
+  connection_.credit(static_cast<std::uint32_t>(received_.size()));
+  received_.clear();
+  connection_.tunnel_closed(*this);
+}
+
+}  // namespace tambour::http

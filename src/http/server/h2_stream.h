@@ -1,0 +1,144 @@
+// One stream of HTTP/2 on the connection of a server: a request and its response.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <optional>
+#include <stop_token>
+
+#include <tambour/base/result.h>
+#include <tambour/bytes/buffer.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/http/message.h>
+#include <tambour/task/event.h>
+#include <tambour/task/task.h>
+
+#include "http/exchange/exchange.h"
+#include "http/exchange/wire.h"
+#include "http_message/h2/message.h"
+#include "http_message/h2/priority.h"
+#include "http_message/h2/violation.h"
+#include "net/pace/rate_budget.h"
+
+namespace tambour::http {
+
+class H2Connection;
+class H2Sender;
+class H2Tunnel;
+
+/// What the sender knows of a stream. It exists until the response has been sent, or the stream has
+/// been reset.
+struct H2Outgoing {
+  explicit H2Outgoing(class H2Stream& owner) : order({&owner}) {}
+
+  Buffer unsent;            ///< Bytes of the body that are not in frames yet.
+  std::int64_t window = 0;  ///< May be negative: RFC 9113, section 6.9.2.
+  std::uint64_t batch = 0;  ///< The write that sends what was queued last.
+  detail::h2::Priority priority;
+  /// One element, which is in a list of the sender while the stream has bytes that may be sent.
+  std::list<class H2Stream*> order;
+  detail::net::RateBudget patience;  ///< Spent while the window of the stream is used up.
+  Fields trailers;
+  bool is_ready = false;    ///< In a list of the sender.
+  bool is_blocked = false;  ///< The window is used up.
+  bool is_waiting = false;  ///< A task waits until the stream has sent everything.
+  bool ends = false;        ///< The stream ends after the unsent bytes.
+  bool has_ended = false;   ///< The end is queued.
+};
+
+/// Ownership: owned by its connection, until its handler has ended and its response has been sent,
+/// or it has been reset. Thread: that of the connection's loop.
+class H2Stream final : public Wire {
+ public:
+  H2Stream(H2Connection& connection, std::uint32_t id);
+  ~H2Stream();
+
+  [[nodiscard]] std::uint32_t id() const noexcept { return id_; }
+  [[nodiscard]] RequestHead& head() noexcept { return head_; }
+  [[nodiscard]] detail::Exchange& exchange() noexcept { return exchange_; }
+  [[nodiscard]] H2Outgoing& outgoing() noexcept { return outgoing_; }
+
+  /// The head has been decoded. Fails if its Content-Length is invalid.
+  [[nodiscard]] std::expected<void, detail::h2::Violation> start(bool ends_stream);
+  /// DATA has arrived; `flow_bytes` of the windows include padding.
+  [[nodiscard]] std::expected<void, detail::h2::Violation> receive(Buffer&& data,
+                                                                   std::uint32_t flow_bytes);
+  /// The request is complete.
+  [[nodiscard]] std::expected<void, detail::h2::Violation> end_request() noexcept;
+  [[nodiscard]] bool is_request_complete() const noexcept { return is_request_complete_; }
+  [[nodiscard]] Fields& received_trailers() noexcept { return trailers_; }
+  [[nodiscard]] std::int64_t receive_window() const noexcept { return receive_window_; }
+
+  /// Nothing more can be received or sent: reads and writes fail with `error`.
+  void fail(const Error& error) noexcept;
+  [[nodiscard]] const Error& error() const noexcept { return error_; }
+  /// The handler has ended: what arrives is discarded.
+  void handler_ended() noexcept;
+  /// True if neither a handler nor the owner of a tunnel uses the stream.
+  [[nodiscard]] bool is_unused() const noexcept { return has_handler_ended_ && tunnel_ == nullptr; }
+  /// What was queued has been sent, or will never be.
+  void wake_writer() noexcept { sent_.set(); }
+
+  // For tunnels: a request with the method CONNECT, whose DATA are those of another protocol.
+  [[nodiscard]] Task<Result<std::size_t>> read_tunnel(Buffer& into, std::size_t bytes_max);
+  [[nodiscard]] Task<Result<>> write_tunnel(Buffer& from);
+  void end_tunnel_output();
+  void close_tunnel() noexcept;
+  [[nodiscard]] EventLoop& loop() const noexcept { return loop_; }
+
+  [[nodiscard]] Task<Result<Buffer>> read(std::size_t bytes_max) override;
+  [[nodiscard]] std::optional<std::uint64_t> body_length() const noexcept override;
+  [[nodiscard]] std::optional<std::uint64_t> body_bytes_left() const noexcept override;
+  [[nodiscard]] bool is_body_complete() const noexcept override {
+    return is_tunnel_request() || (is_request_complete_ && received_.empty());
+  }
+  [[nodiscard]] const Fields& trailers() const noexcept override { return trailers_; }
+  void set_body_bytes_max(std::uint64_t bytes_max) noexcept override {
+    body_bytes_max_ = bytes_max;
+  }
+  void watch() override;
+  void stop_watching() noexcept override {}
+
+  [[nodiscard]] Result<> begin(const ResponseHead& head, const BodyPlan& plan) override;
+  void write(Buffer&& piece) override;
+  [[nodiscard]] Task<Result<>> write_file(const File& file, std::uint64_t offset,
+                                          std::uint64_t size) override;
+  [[nodiscard]] Result<> end(const Fields& trailers) override;
+  [[nodiscard]] Task<Result<>> flush() override;
+
+  [[nodiscard]] ByteStream take_stream() override;
+  [[nodiscard]] const SocketStream& stream() const noexcept override;
+
+ private:
+  [[nodiscard]] bool is_tunnel_request() const noexcept { return head_.method == Method::connect; }
+  [[nodiscard]] bool is_too_large() const noexcept;
+  [[nodiscard]] Buffer take_received(std::size_t bytes_max);
+  void send_continue();
+
+  H2Connection& connection_;
+  H2Sender& sender_;
+  EventLoop& loop_;
+  std::uint32_t id_;
+  RequestHead head_;
+  Fields trailers_;
+  Buffer received_;
+  detail::h2::BodyLength length_;
+  std::optional<std::uint64_t> content_length_;
+  std::uint64_t received_bytes_ = 0;
+  std::uint64_t body_bytes_max_;
+  std::int64_t receive_window_;
+  std::uint32_t uncredited_ = 0;  ///< Bytes that were read and not returned to the window.
+  bool is_request_complete_ = false;
+  bool has_handler_ended_ = false;
+  std::optional<std::uint64_t> length_left_;  ///< Of the response, if it was stated.
+  H2Tunnel* tunnel_ = nullptr;
+  Error error_{};
+  H2Outgoing outgoing_;
+  TaskEvent arrived_;
+  TaskEvent sent_;
+  detail::Exchange exchange_;  ///< Last, because its handler uses the others.
+};
+
+}  // namespace tambour::http
