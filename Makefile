@@ -71,7 +71,7 @@ test-all: ## run every test in every variant: release, debug, sanitizers; all ch
 	@$(MAKE) benchmarks
 
 .PHONY: check
-check: configured ## check format, style, layers, links, headers, shell scripts, clang-tidy
+check: configured ## check format, style, layers, links, index, headers, shell scripts, clang-tidy
 	@tools/bootstrap --quiet checks
 	@$(PYTHON) tools/check
 

@@ -208,6 +208,59 @@ class Links(CheckTest):
                 self.assert_fault("links", "docs/loops.md:11", message)
 
 
+class Types(CheckTest):
+    HEADER = """\
+// What can happen.
+#pragma once
+
+namespace tambour {
+
+class Other;
+
+/// A set of events. Nothing else.
+enum class Events : int {};
+
+/// A loop that runs: once.
+template <class T>
+  requires(sizeof(T) > 1)
+class Loop {
+ public:
+  int run();
+};
+
+namespace detail {
+class Hidden {};
+}  // namespace detail
+
+[[nodiscard]] inline Events all_events(int limit) { return Events(limit); }
+
+}  // namespace tambour
+"""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.write("include/tambour/loop/events.h", self.HEADER)
+        events = "[tambour/loop/events.h](../include/tambour/loop/events.h)"
+        sys.path.insert(0, str(ROOT / "tools/check"))
+        from type_index import HEADER  # pylint: disable=import-error,import-outside-toplevel
+        self.page = (f"{HEADER}\n## tambour\n\n| type | header | |\n|---|---|---|\n"
+                     f"| `Events` | {events} | A set of events |\n"
+                     f"| `Loop` | {events} | A loop that runs |\n"
+                     f"\n| function | header |\n|---|---|\n| `all_events()` | {events} |\n")
+        self.write("docs/types.md", self.page)
+
+    def test_clean(self) -> None:
+        self.assert_clean("types")
+
+    def test_seeded_faults(self) -> None:
+        self.write("docs/types.md", self.page.replace("A set of events", "An event"))
+        self.assert_fault("types", "docs/types.md:12", "must be `| `Events`")
+        self.write("docs/types.md", self.page + "more\n")
+        self.assert_fault("types", "docs/types.md:18", "must end here")
+        (self.root / "docs/types.md").unlink()
+        self.assert_fault("types", "docs/types.md:1", "must be `# Index of types`")
+
+
 class Headers(CheckTest):
     def test_clean(self) -> None:
         self.assert_clean("headers")
