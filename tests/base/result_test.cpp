@@ -108,6 +108,8 @@ TEST(Results, convert_to_results_of_other_types) {
   EXPECT_EQ(error.error(), system_error(EBUSY));
   const std::expected<int, Error> expected = number_or_error(true);
   EXPECT_EQ(expected.value(), 3);
+  const Result<Result<int, tls::ErrorCode>> nested = Result<int, tls::ErrorCode>(3);
+  EXPECT_EQ(**nested, 3);
 }
 
 TEST(Results, have_the_monadic_functions_of_expected) {
