@@ -87,6 +87,15 @@ class Documents(unittest.TestCase):
                 self.assertTrue(any(block in program for program in programs),
                                 f"not in a program:\n{block}")
 
+    def test_what_client_libraries_md_quotes_is_in_the_examples(self) -> None:
+        programs = [path.read_text() for path in (ROOT / "examples/client_libraries").glob("*.cpp")]
+        document = (ROOT / "docs/client-libraries.md").read_text()
+        blocks = re.findall(r"```cpp\n(.*?)```", document, re.DOTALL)
+        self.assertGreaterEqual(len(blocks), 7)
+        for block in blocks:
+            self.assertTrue(any(block in program for program in programs),
+                            f"not in a program:\n{block}")
+
     def test_what_web_service_md_quotes_of_its_tests_is_in_them(self) -> None:
         document = (ROOT / "docs/web-service.md").read_text().split("\n## Tests")[1]
         blocks = re.findall(r"```cpp\n(.*?)```", document, re.DOTALL)

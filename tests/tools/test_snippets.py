@@ -23,7 +23,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PROLOGUES = ROOT / "tests/tools/snippets"
 # test_documents.py and tests/package/check_tutorial find the blocks of these pages in programs.
-COMPARED = {"README.md", "docs/event-loop.md", "docs/migrating-from-evhttp.md",
+COMPARED = {"README.md", "docs/client-libraries.md", "docs/event-loop.md",
+            "docs/migrating-from-evhttp.md",
             "docs/migrating-from-evpp.md", "docs/web-service.md"}
 FLAGS = ["-std=c++23", "-fsyntax-only", "-Werror=unused-result", "-DTAMBOUR_FAULTS",
          f"-I{ROOT}/include", f"-I{ROOT}/tests", f"-I{ROOT}/src"]
