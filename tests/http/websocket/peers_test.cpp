@@ -1,0 +1,140 @@
+// WebSockets over real sockets: between the library's ends on every backend, and with Python's
+// websockets as client and as server.
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/tambour.h>
+
+#include "http/websocket/serving.h"
+#include "support/on_every_backend.h"
+
+namespace tambour::peers_test {
+namespace {
+
+using namespace std::chrono_literals;
+using http::WebSocket;
+using http::WebSocketMessage;
+
+const std::string python = "/usr/bin/python3";
+const std::string script = std::filesystem::path(__FILE__).parent_path() / "peers.py";
+
+class WebSocketPeers : public test::OnEveryBackend {
+ protected:
+  void TearDown() override {
+    server_.reset();
+    OnEveryBackend::TearDown();
+  }
+  std::string serve_echo(const http::WebSocketOptions& options) {
+    server_.emplace(or_throw(http::Server::listen(loop(), Endpoint::loopback_v4(0),
+                                                  http::serve_websocket(&test::echo, options))));
+    return "ws://" + server_->endpoint().to_string() + "/";
+  }
+  static bool has_python() {
+    return std::system((python + " -c 'import websockets' 2>/dev/null").c_str()) == 0;
+  }
+  /// What the script prints, errors included.
+  std::string run_script(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {python, "-B", script});
+    Buffer output;
+    run([](EventLoop& loop, std::vector<std::string> arguments, Buffer& output) -> Task<> {
+      ProcessOptions options;
+      options.arguments = std::move(arguments);
+      options.output = Stdio::pipe();
+      options.error_output = Stdio::same_as_output();
+      Process running = or_throw(Process::spawn(loop, options));
+      for (;;) {
+        const Result<std::size_t> got = co_await running.output().read(output);
+        if (!got || *got == 0) break;
+      }
+      static_cast<void>(co_await running.wait());
+    }(loop(), std::move(arguments), output));
+    return output.to_string();
+  }
+
+  std::optional<http::Server> server_;
+};
+
+TAMBOUR_ON_EVERY_BACKEND(WebSocketPeers);
+
+TEST_P(WebSocketPeers, many_exchange_messages_at_the_same_time) {
+  const std::string url = serve_echo({});
+  run([](EventLoop& loop, std::string url) -> Task<> {
+    http::ClientOptions options;
+    options.connections_per_origin_max = 200;
+    http::Client client(loop, options);
+    TaskScope visitors(loop);
+    for (int visitor = 0; visitor < 100; ++visitor) {
+      visitors.spawn([&client, &url, visitor]() -> Task<> {
+        Result<WebSocket> opened = co_await http::connect_websocket(client, url);
+        EXPECT_TRUE(opened);
+        if (!opened) co_return;
+        WebSocket socket = std::move(*opened);
+        for (int i = 0; i < 20; ++i) {
+          const std::string text = std::to_string(visitor) + " " + std::to_string(i);
+          EXPECT_TRUE(co_await socket.send_text(text));
+          const Result<WebSocketMessage> message = co_await socket.receive();
+          EXPECT_TRUE(message && message->to_string() == text);
+        }
+        EXPECT_TRUE(co_await socket.close());
+      });
+    }
+    co_await visitors.join();
+  }(loop(), url));
+}
+
+TEST_P(WebSocketPeers, clients_of_python_are_served) {
+  if (!has_python()) GTEST_SKIP() << "python3-websockets is not installed";
+  http::WebSocketOptions options;
+  options.subprotocols = {"v1.chat"};
+  std::string url = serve_echo(options);
+  EXPECT_EQ(run_script({"client", url}), "ok\n");
+  server_.reset();
+  options.compression.emplace();
+  url = serve_echo(options);
+  EXPECT_EQ(run_script({"client", url, "deflate"}), "ok\n");
+}
+
+TEST_P(WebSocketPeers, servers_of_python_are_used) {
+  if (!has_python()) GTEST_SKIP() << "python3-websockets is not installed";
+  run([](EventLoop& loop) -> Task<> {
+    ProcessOptions process;
+    process.arguments = {python, "-B", script, "server"};
+    process.input = Stdio::pipe();
+    process.output = Stdio::pipe();
+    Process running = or_throw(Process::spawn(loop, process));
+    Buffer output;
+    while (!output.find('\n')) {
+      const Result<std::size_t> got = co_await running.output().read(output);
+      EXPECT_TRUE(got && *got > 0);
+      if (!got || *got == 0) co_return;
+    }
+    const std::string port = output.take(*output.find('\n')).to_string();
+    http::Client client(loop);
+    http::WebSocketOptions options;
+    options.subprotocols = {"v1.chat"};
+    options.compression.emplace();
+    Result<WebSocket> opened =
+        co_await http::connect_websocket(client, "ws://127.0.0.1:" + port + "/", options);
+    WebSocket socket = or_throw(std::move(opened));
+    EXPECT_EQ(socket.subprotocol(), "v1.chat");
+    EXPECT_TRUE(socket.has_compression());
+    for (const std::size_t size : {0UL, 1UL, 126UL, 65'536UL, 300'000UL}) {
+      EXPECT_TRUE(co_await socket.send_text(std::string(size, 'x')));
+      const Result<WebSocketMessage> message = co_await socket.receive();
+      EXPECT_TRUE(message && message->to_string() == std::string(size, 'x')) << size;
+    }
+    EXPECT_TRUE(co_await socket.close());
+    running.input().close();
+    static_cast<void>(co_await running.wait());
+  }(loop()));
+}
+
+}  // namespace
+}  // namespace tambour::peers_test
