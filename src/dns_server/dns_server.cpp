@@ -30,6 +30,7 @@
 #include "loop/iteration_budget.h"
 #include "net/pace/stream_timers.h"
 #include "server/error_reporting.h"
+#include "task/scope_access.h"
 
 namespace tambour::dns {}  // namespace tambour::dns
 
@@ -125,8 +126,14 @@ class State {
       connection->close_if_idle();
     Timer limit(loop_, [this] { tasks_.request_stop(); });
     limit.start(grace);
+    // A stop request ends the grace period.
+    const auto end_grace = [this, &limit] {
+      if (!core_.closed()) limit.start(Duration::zero());
+    };
+    const TaskContext& context = co_await this_task;
+    const std::stop_callback early(context.stop, end_grace);
     co_await tcp_->shut_down(grace);
-    co_await tasks_.join();
+    co_await detail::task::ScopeAccess::join_to_end(tasks_);
   }
 
   [[nodiscard]] const Endpoint& endpoint() const noexcept { return tcp_->endpoint(); }
@@ -311,7 +318,7 @@ class State {
       connection.stream.close();
     });
     co_await read_queries(connection, handlers);
-    co_await handlers.join();
+    co_await detail::task::ScopeAccess::join_to_end(handlers);
     if (connection.thrown) std::rethrow_exception(connection.thrown);
   }
 
@@ -366,7 +373,10 @@ class State {
     const bool waits = handler_ || request.question().type == dns::Type::axfr ||
                        handlers.size() + 1 >= options_.tcp_tasks_max;
     auto answered = answer(connection, std::move(request), std::move(slot));
-    if (!waits) co_return handlers.spawn(std::move(answered), created_at_);
+    if (!waits) {
+      handlers.spawn(std::move(answered), created_at_);
+      co_return;
+    }
     co_await std::move(answered);
   }
 

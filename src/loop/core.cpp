@@ -116,7 +116,7 @@ void Core::drop_owned() noexcept {
     }
     posted_.clear();
     // A destructor may spawn further tasks.
-  } while (services_.drop_owned() || !owned_.empty());
+  } while (services_.drop_owned() || !owned_.empty() || services_.drop_state());
 }
 
 namespace {

@@ -57,6 +57,13 @@ bool Services::drop_owned() noexcept {
   return any;
 }
 
+bool Services::drop_state() noexcept {
+  bool any = false;
+  for (Service* service = first_.get(); service != nullptr; service = service->next_.get())
+    any |= service->drop_state();
+  return any;
+}
+
 void Services::close() noexcept {
   while (first_ != nullptr) {
     std::unique_ptr<Service>* last = &first_;

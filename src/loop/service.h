@@ -47,6 +47,9 @@ class Service {
   /// Called when the loop is destroyed, possibly more than once: destroys objects of the program,
   /// whose destructors may create further ones. Returns true if there were any.
   virtual bool drop_owned() noexcept { return false; }
+  /// Called when everything else that the loop owns has been destroyed: destroys what the other
+  /// objects may have referred to. Returns true if there was any.
+  virtual bool drop_state() noexcept { return false; }
   /// Called once, when the loop is destroyed: stops all handles and unlinks them from the loop.
   virtual void close() noexcept = 0;
 
@@ -94,6 +97,7 @@ class Services {
   Result<> reopen() noexcept;
   [[nodiscard]] std::size_t owned_tasks() const noexcept;
   bool drop_owned() noexcept;
+  bool drop_state() noexcept;
   /// In the reverse order of opening: a service may use one that was opened before it.
   void close() noexcept;
 

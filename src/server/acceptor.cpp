@@ -9,11 +9,13 @@
 #include <tambour/loop/timer.h>
 #include <tambour/net/move_to.h>
 #include <tambour/net/proxy_protocol.h>
+#include <tambour/task/cancellation.h>
 #include <tambour/task/combinators.h>
 
 #include "base/check.h"
 #include "server/acceptor_group.h"
 #include "server/connections_max.h"
+#include "task/scope_access.h"
 #include "task/time_limit.h"
 #include "tls/handshake.h"
 
@@ -107,7 +109,7 @@ void Acceptor::serve(std::function<Task<>(SocketStream)> handler,
     const Counted starting(starting_);
     Task<> task = handler_(std::move(stream));
     slot.release();
-    handlers_->spawn(std::move(task), created_at);
+    task::ScopeAccess::start(*handlers_, std::move(task), created_at);
   };
 }
 
@@ -398,15 +400,22 @@ Task<> Acceptor::shut_down(Duration grace, void (*misused)(const Acceptor&)) {
   const TaskContext& context = co_await this_task;
   if (runs(context)) misused(*this);
   begin_shutdown();
-  co_await accepting_->join();
+  co_await task::ScopeAccess::join_to_end(*accepting_);
   Timer alarm(loop_, [this] { expire_grace(); });
   alarm.start(grace);
+  // A stop request ends the grace period. Not from inside the request, which may come from a
+  // callback of a connection.
+  const auto end_grace = [this, &alarm] {
+    if (!core_.closed()) alarm.start(Duration::zero());
+  };
+  const std::stop_callback early(context.stop, end_grace);
   // In this order, because each task that prepares a connection ends by starting it.
-  co_await preparing_->join();
-  co_await handlers_->join();
+  co_await task::ScopeAccess::join_to_end(*preparing_);
+  co_await task::ScopeAccess::join_to_end(*handlers_);
   while (size() > 0) {
     capacity_.reset();
-    if (!co_await capacity_.wait()) close_all();
+    const Result<> waited = co_await capacity_.wait();
+    if (!waited && size() > 0) co_await uncancellable(capacity_.wait());
   }
 }
 

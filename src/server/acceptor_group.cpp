@@ -9,7 +9,8 @@
 #include <utility>
 
 #include <tambour/loop/timer.h>
-#include <tambour/task/scope.h>
+#include <tambour/task/cancellation.h>
+#include <tambour/task/event.h>
 #include <tambour/task/sleep.h>
 
 #include "backend/system.h"
@@ -21,12 +22,6 @@
 #include "server/reuse_port.h"
 
 namespace tambour::detail::server {
-namespace {
-
-Task<> wait_for(TaskEvent& event) { static_cast<void>(co_await event.wait()); }
-
-}  // namespace
-
 /// A task that waits in shut_down() for all loops. Waking it allocates no memory.
 struct AcceptorGroup::ShutdownWaiter : detail::ListHook<ShutdownWaiter> {
   ShutdownWaiter(AcceptorGroup& acceptors, EventLoop& loop)
@@ -236,11 +231,7 @@ Task<> AcceptorGroup::shut_down(std::shared_ptr<AcceptorGroup> self, Duration gr
     // A connection that ends after this check sets the event.
     if (self->has_ended()) break;
     if (stop_requested) {
-      // After a stop request, each wait of this task fails with ECANCELED. A new task, which has no
-      // stop request, waits in its place.
-      TaskScope unstoppable(loop);
-      unstoppable.spawn(wait_for(waiter.event));
-      co_await unstoppable.join();
+      co_await uncancellable(waiter.event.wait());
     } else if (!co_await waiter.event.wait()) {
       stop_requested = true;
       expire_grace();

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <tambour/loop/event_loop.h>
+#include <tambour/task/combinators.h>
 #include <tambour/task/scope.h>
 
 #include "base/check.h"
@@ -36,17 +37,16 @@ TaskScope::TaskScope(EventLoop& loop, std::stop_token outer, std::source_locatio
 TaskScope::~TaskScope() {
   core_->check_thread_unless_closed(created_at_);
   // The destructors of a task's local variables may spawn further tasks.
-  while (auto* const task = tasks_.front()) {
+  while (auto* const task = static_cast<detail::TaskPromiseBase*>(tasks_.front())) {
     task->unlink();
     --size_;
-    static_cast<detail::TaskPromiseBase*>(task)->destroy();
+    if (&task->observer() != static_cast<detail::TaskObserver*>(this))
+      task->observer().task_destroyed();
+    task->destroy();
   }
+  while (detail::JoinHandleBase* const handle = failed_handles_.front()) handle->outlive_scope();
   if (destroyed_ != nullptr) *destroyed_ = true;
-  if (auto* const first = joins_.front())
-    static_cast<Join*>(first)->thrown_ = std::exchange(thrown_, nullptr);
-  while (Join* const join = take_first_join()) {
-    if (!core_->closed()) core_->queue(*join);
-  }
+  queue_joins();
   if (thrown_ != nullptr && !core_->closed()) core_->throw_out_of_run(std::move(thrown_));
   core_->defer_delete(handler_.release());
   core_->defer_delete(ended_.release());
@@ -100,10 +100,10 @@ const TaskContext& TaskScope::context_at(const std::source_location& at) noexcep
   return place->context;
 }
 
-void TaskScope::start(detail::TaskPromiseBase& promise, const std::source_location& at,
-                      const std::source_location& function) {
+void TaskScope::start(detail::TaskPromiseBase& promise, detail::TaskObserver& observer,
+                      const std::source_location& at, const std::source_location& function) {
   core_->check_thread_of(created_at_, function);
-  promise.observe_from(*this, context_at(at));
+  promise.observe_from(observer, context_at(at));
   tasks_.push_back(promise);
   ++size_;
   detail::Resumption::run(promise.handle());
@@ -125,26 +125,34 @@ void TaskScope::report(std::exception_ptr thrown) noexcept {
 }
 
 std::coroutine_handle<> TaskScope::task_ended(detail::TaskPromiseBase& task) noexcept {
-  auto& promise = static_cast<detail::TaskPromiseBase&>(task);
-  promise.unlink();
+  return end_task(task, task.exception()) ? finish_joins() : nullptr;
+}
+
+/// Returns true if this was the last task, and the scope still exists.
+bool TaskScope::end_task(detail::TaskPromiseBase& task, std::exception_ptr thrown) noexcept {
+  task.unlink();
   --size_;
   // The exception handler, or destroying the task, may destroy the scope.
   bool destroyed = false;
   bool* const outer = std::exchange(destroyed_, &destroyed);
-  if (std::exception_ptr thrown = promise.exception(); thrown != nullptr) report(std::move(thrown));
-  promise.destroy();
-  if (!destroyed) {
-    destroyed_ = outer;
-    if (ended_) ended_();
-    return empty() ? finish_joins() : nullptr;
+  if (thrown != nullptr) report(std::move(thrown));
+  task.destroy();
+  if (destroyed) {
+    if (outer != nullptr) *outer = true;
+    return false;
   }
-  if (outer != nullptr) *outer = true;
-  return nullptr;
+  destroyed_ = outer;
+  if (ended_) ended_();
+  return empty();
 }
 
-void TaskScope::StoppableJoin::cancel(StopHook& hook) noexcept {
-  auto& self = static_cast<StoppableJoin&>(hook);
-  Join& join = self;
+void TaskScope::destroy_task(detail::TaskPromiseBase& task) noexcept {
+  if (end_task(task, nullptr)) queue_joins();
+}
+
+void TaskScope::Join::cancel(StopHook& hook) noexcept {
+  auto& self = static_cast<Join&>(hook);
+  JoinToEnd& join = self;
   // If all tasks have ended or the scope was destroyed, the awaiting task is about to be resumed.
   if (join.scope_ == nullptr) return;
   self.cancelled_ = true;
@@ -153,8 +161,8 @@ void TaskScope::StoppableJoin::cancel(StopHook& hook) noexcept {
   if (!core.closed()) core.queue(join);
 }
 
-TaskScope::Join* TaskScope::take_first_join() noexcept {
-  auto* const join = static_cast<Join*>(joins_.front());
+TaskScope::JoinToEnd* TaskScope::take_first_join() noexcept {
+  auto* const join = static_cast<JoinToEnd*>(joins_.front());
   if (join == nullptr) return nullptr;
   join->unlink();
   join->scope_ = nullptr;
@@ -162,12 +170,33 @@ TaskScope::Join* TaskScope::take_first_join() noexcept {
 }
 
 std::coroutine_handle<> TaskScope::finish_joins() noexcept {
-  Join* const first = take_first_join();
+  JoinToEnd* const first = take_first_join();
   if (first == nullptr) return nullptr;
   first->thrown_ = std::exchange(thrown_, nullptr);
   // Resuming the first task may destroy the scope and other waiting tasks.
-  while (Join* const join = take_first_join()) core_->queue(*join);
+  queue_joins();
   return first->awaiting_;
+}
+
+void TaskScope::queue_joins() noexcept {
+  if (auto* const first = static_cast<JoinToEnd*>(joins_.front()))
+    if (first->thrown_ == nullptr) first->thrown_ = std::exchange(thrown_, nullptr);
+  while (JoinToEnd* const join = take_first_join()) {
+    if (!core_->closed()) core_->queue(*join);
+  }
+}
+
+Task<> TaskScope::shut_down(Duration grace) {
+  const TaskContext& context = co_await this_task;
+  if (runs(context)) [[unlikely]]
+    detail::base::fail_check(
+        "TaskScope::shut_down() was awaited by a task of the scope (created in %s:%u), for which "
+        "it waits; await it outside of the scope",
+        created_at_.file_name(), unsigned(created_at_.line()));
+  const Result<> drained = co_await timeout(grace, join());
+  if (drained) co_return;
+  request_stop();
+  co_await JoinToEnd(*this);
 }
 
 }  // namespace tambour

@@ -9,6 +9,7 @@
 
 #include "base/current_error.h"
 #include "loop/core.h"
+#include "task/scope_access.h"
 #include "threads/loop_inbox.h"
 
 namespace tambour {
@@ -92,7 +93,7 @@ Task<> detail::RemoteCall::serve(RemoteEnd end, EventLoop& loop) {
     const ScopeReset reset(call);
     call.scope_ = &scope;
     scope.spawn(call.run(), call.spawned_at_);
-    co_await scope.join();
+    co_await detail::task::ScopeAccess::join_to_end(scope);
   } catch (...) {
     call.thrown_ = std::current_exception();
   }

@@ -335,5 +335,126 @@ TEST_F(ScopeEnds, an_empty_function_aborts_with_a_message) {
   EXPECT_DEATH(empty(), "an empty Callback was invoked");
 }
 
+TEST_F(ScopeEnds, a_join_fails_when_its_task_is_asked_to_stop) {
+  TaskScope outer(loop);
+  TaskScope inner(loop);
+  inner.spawn(sleep_long());
+  std::vector<Error> ends;
+  const auto join = [&]() -> Task<> {
+    const Result<> joined = co_await inner.join();
+    ends.push_back(joined ? Error() : joined.error());
+  };
+  outer.spawn(join);
+  outer.request_stop();
+  EXPECT_TRUE(ends.empty()) << "never from inside request_stop()";
+  // A stop that was requested before the wait ends it too.
+  outer.spawn(join);
+  while (!outer.empty()) loop.run_once();
+  EXPECT_EQ(ends, std::vector<Error>(2, system_error(ECANCELED)));
+  EXPECT_EQ(inner.size(), 1U) << "the tasks keep running";
+  EXPECT_FALSE(inner.stop_requested());
+  // Nothing is waited for: no error.
+  TaskScope empty(loop);
+  outer.spawn([&]() -> Task<> {
+    const Result<> joined = co_await empty.join();
+    EXPECT_TRUE(joined);
+  });
+}
+
+/// A join() inside a function that has a time limit, not an argument of timeout() itself.
+TEST_F(ScopeEnds, a_time_limit_around_a_function_that_joins_is_kept) {
+  bool ended = false;
+  spawn(loop, [](EventLoop& local, bool& done) -> Task<> {
+    const auto run_jobs = [](EventLoop& on) -> Task<Result<>> {
+      TaskScope jobs(on);
+      jobs.spawn(sleep_long());
+      co_return co_await jobs.join();
+    };
+    const Result<> limited = co_await timeout(1ms, run_jobs(local));
+    EXPECT_EQ(limited.error(), system_error(ETIMEDOUT));
+    const auto wait = [](EventLoop& on) -> Task<> {
+      TaskScope jobs(on);
+      jobs.spawn(sleep_long());
+      co_await jobs.join();
+    };
+    EXPECT_EQ((co_await timeout(1ms, wait(local))).error(), system_error(ETIMEDOUT));
+    done = true;
+  }(loop, ended));
+  loop.run();
+  EXPECT_TRUE(ended);
+}
+
+class ScopeShutdown : public ScopeEnds {
+ protected:
+  /// Ends after a stop request and a further wait.
+  static Task<> clean_up(std::vector<std::string>& log) {
+    const Result<> slept = co_await sleep_for(1h);
+    if (slept) co_return;
+    co_await uncancellable(sleep_for(1ms));
+    log.emplace_back("clean");
+  }
+  static Task<> shut_down(TaskScope& scope, Duration grace, std::vector<std::string>& log) {
+    co_await scope.shut_down(grace);
+    log.emplace_back("down");
+  }
+  std::vector<std::string> log;
+};
+
+TEST_F(ScopeShutdown, waits_for_tasks_that_end_in_time) {
+  TaskScope scope(loop);
+  scope.spawn(as_task(sleep_for(1ms)));
+  spawn(loop, shut_down(scope, 1h, log));
+  loop.run();
+  EXPECT_EQ(log, std::vector<std::string>{"down"});
+  EXPECT_FALSE(scope.stop_requested());
+  spawn(loop, shut_down(scope, 0s, log));
+  loop.run();
+  EXPECT_EQ(log.size(), 2U);
+}
+
+TEST_F(ScopeShutdown, stops_the_others_when_the_grace_period_ends) {
+  TaskScope scope(loop);
+  scope.spawn(clean_up(log));
+  spawn(loop, shut_down(scope, 1ms, log));
+  loop.run();
+  EXPECT_EQ(log, (std::vector<std::string>{"clean", "down"}));
+}
+
+TEST_F(ScopeShutdown, a_stop_request_ends_the_grace_period) {
+  TaskScope scope(loop);
+  scope.spawn(clean_up(log));
+  TaskScope waiting(loop);
+  waiting.spawn(shut_down(scope, 1h, log));
+  loop.run_ready();
+  waiting.request_stop();
+  loop.run();
+  EXPECT_EQ(log, (std::vector<std::string>{"clean", "down"}));
+}
+
+TEST_F(ScopeShutdown, throws_the_exception_of_a_task) {
+  TaskScope scope(loop);
+  scope.spawn(throw_later());
+  bool thrown = false;
+  spawn(loop, [](TaskScope& of, bool& caught) -> Task<> {
+    try {
+      co_await of.shut_down(1h);
+    } catch (const std::runtime_error&) {
+      caught = true;
+    }
+  }(scope, thrown));
+  loop.run();
+  EXPECT_TRUE(thrown);
+}
+
+TEST_F(ScopeShutdown, a_task_of_the_scope_must_not_await_it) {
+  const auto await_itself = [] {
+    EventLoop other;
+    TaskScope scope(other);
+    scope.spawn(
+        [](TaskScope& scope_of_task) -> Task<> { co_await scope_of_task.shut_down(1s); }(scope));
+  };
+  EXPECT_DEATH(await_itself(), "shut_down.. was awaited by a task of the scope");
+}
+
 }  // namespace
 }  // namespace tambour::scope_ends_test

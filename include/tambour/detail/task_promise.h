@@ -34,6 +34,8 @@ class TaskObserver {
   /// Called when the task has ended and is suspended at its final suspend point; it may be
   /// destroyed here. Returns the coroutine to resume next, or null.
   virtual std::coroutine_handle<> task_ended(TaskPromiseBase& task) noexcept = 0;
+  /// Called before a scope destroys a task that it does not observe itself.
+  virtual void task_destroyed() noexcept {}
   /// True if the coroutine of this frame is one of the observed tasks, or is awaited by one.
   [[nodiscard]] virtual bool observes(const void* /*frame*/) const noexcept { return false; }
 
@@ -99,6 +101,9 @@ class TaskPromiseBase : public ListHook<TaskPromiseBase> {
     waiter_ = Waiter::observer;
     context_ = &context;
   }
+  /// The task must have an observer, which may be replaced while the task exists.
+  [[nodiscard]] TaskObserver& observer() const noexcept { return *observer_; }
+  void set_observer(TaskObserver& observer) noexcept { observer_ = &observer; }
   /// Sets the observed tasks that this task awaits: `first` is one of them; null: none.
   void set_awaited(TaskPromiseBase** first) noexcept { awaited_ = first; }
 

@@ -15,10 +15,13 @@
 
 #include <concepts>
 #include <coroutine>
+#include <expected>
 #include <functional>
+#include <stop_token>
 #include <type_traits>
 #include <utility>
 
+#include <tambour/base/result.h>
 #include <tambour/task/task.h>
 
 #pragma GCC visibility push(default)
@@ -91,18 +94,54 @@ struct ResultOfAwaiting<Task<T>> {
   using Type = T;
 };
 
-/// An awaitable that ignores stop requests when a task awaits it alone, but not in a combinator,
-/// which awaits an A::Stoppable in its place.
-template <class A>
-concept HasStoppable = std::constructible_from<typename A::Stoppable, A>;
-
-template <HasStoppable A>
-struct ResultOfAwaiting<A> : ResultOfAwaiting<typename A::Stoppable> {};
-
 /// A value or an lvalue reference.
 template <class T>
 using StoredResult = std::conditional_t<std::is_lvalue_reference_v<T>, T,
                                         std::remove_cv_t<std::remove_reference_t<T>>>;
+
+template <class T>
+inline constexpr bool is_result = false;
+
+}  // namespace detail
+template <class T, std::convertible_to<Error> E>
+  requires(std::convertible_to<Error, E>)
+inline constexpr bool detail::is_result<Result<T, E>> = true;
+template <class T, std::convertible_to<Error> E>
+  requires(std::convertible_to<Error, E>)
+inline constexpr bool detail::is_result<std::expected<T, E>> = true;
+
+namespace detail {
+
+/// A Result<T> is unchanged, and so is another std::expected whose error may be any Error; any
+/// other type T becomes Result<T>.
+template <class T>
+using ResultOf = std::conditional_t<is_result<T>, T, Result<T>>;
+
+/// An awaitable that gets the token of its task from as_task(), see docs/awaitables.md. It may be
+/// moved afterwards, until it is awaited: GCC 12 does so.
+template <class A>
+concept TakesStopToken =
+    requires(A& awaitable, std::stop_token stop) { awaitable.set_stop_token(std::move(stop)); };
+
+/// An awaiter whose only await_suspend() takes a std::coroutine_handle<>, from which it cannot get
+/// the stop token of the task. (The address of a template or of overloads cannot be taken.)
+template <class Awaiter>
+concept SeesNoTask = requires(Awaiter& awaiter, std::coroutine_handle<> awaiting) {
+  &Awaiter::await_suspend;
+  awaiter.await_suspend(awaiting);
+};
+
+template <class A>
+struct IsCancellable
+    : std::bool_constant<
+          TakesStopToken<A> ||
+          !SeesNoTask<std::remove_cvref_t<decltype(awaiter_of(std::declval<A>()))>>> {};
+template <AwaitableFunction F>
+struct IsCancellable<F> : IsCancellable<std::remove_cvref_t<std::invoke_result_t<F&>>> {};
+
+/// For static_assert() in the combinators that cancel their arguments.
+template <class A>
+inline constexpr bool is_cancellable = IsCancellable<A>::value;
 
 }  // namespace detail
 
@@ -110,17 +149,29 @@ using StoredResult = std::conditional_t<std::is_lvalue_reference_v<T>, T,
 template <AwaitableArgument A>
 using AwaitResult = detail::StoredResult<typename detail::ResultOfAwaiting<A>::Type>;
 
-/// A task that awaits `argument`; a Task is returned unchanged. The new frame owns `argument`.
-/// Throws std::bad_alloc.
+/// A task that awaits `argument`; a Task is returned unchanged. If the awaitable has a member
+/// set_stop_token(std::stop_token), that is called first, with the token of this task. The new
+/// frame owns `argument`. Throws std::bad_alloc.
 template <AwaitableArgument A>
 Task<AwaitResult<A>> as_task(A argument) {
   using Returned = Task<AwaitResult<A>>;
   if constexpr (detail::is_task<A>) {
     return argument;
-  } else if constexpr (detail::HasStoppable<A>) {
-    return as_task(typename A::Stoppable(std::move(argument)));
   } else if constexpr (Awaitable<A>) {
-    return [](A local) -> Returned { co_return co_await std::move(local); }(std::move(argument));
+    return [](A local) -> Returned {
+      if constexpr (detail::TakesStopToken<A>) {
+        const TaskContext& context = co_await this_task;
+        local.set_stop_token(context.stop);
+      }
+      co_return co_await std::move(local);
+    }(std::move(argument));
+  } else if constexpr (detail::TakesStopToken<std::invoke_result_t<A&>>) {
+    return [](A function) -> Returned {
+      const TaskContext& context = co_await this_task;
+      auto&& local = std::invoke(function);
+      local.set_stop_token(context.stop);
+      co_return co_await std::forward<decltype(local)>(local);
+    }(std::move(argument));
   } else {
     return [](A function) -> Returned {
       co_return co_await std::invoke(function);

@@ -54,15 +54,17 @@ class TaskGroup : protected detail::TaskObserver {
 
   /// Starts `tasks` tasks: `start_all` calls start() for each of them. Returns false if all have
   /// ended already.
+  /// `forwards`: a stop request of the awaiting task is one of its tasks too.
   template <HasTaskContext Promise>
-  bool begin(std::coroutine_handle<Promise> awaiting, std::size_t tasks, auto start_all) {
+  bool begin(std::coroutine_handle<Promise> awaiting, std::size_t tasks, auto start_all,
+             bool forwards = true) {
     const TaskContext& outer = awaiting.promise().context();
     awaiting_ = awaiting;
     context_ = {.loop = outer.loop,
                 .stop = stop_.get_token(),
                 .outer = &outer,
                 .spawned_at = outer.spawned_at};
-    outer_.emplace(outer.stop, Forward{stop_});
+    if (forwards) outer_.emplace(outer.stop, Forward{stop_});
     if constexpr (std::derived_from<Promise, detail::TaskPromiseBase>)
       parent_ = &awaiting.promise();
     // One more than the number of tasks, so that no task that ends immediately counts as the last.
@@ -87,6 +89,9 @@ class TaskGroup : protected detail::TaskObserver {
     decided_ = true;
     stop_.request_stop();
   }
+
+  /// Asks the tasks to stop when `token` is, in addition.
+  void stop_when(std::stop_token token) { other_.emplace(std::move(token), Forward{stop_}); }
 
   std::coroutine_handle<> ended() noexcept { return is_last() ? awaiting_ : nullptr; }
 
@@ -120,6 +125,7 @@ class TaskGroup : protected detail::TaskObserver {
   std::coroutine_handle<> awaiting_;
   TaskContext context_;
   std::optional<std::stop_callback<Forward>> outer_;
+  std::optional<std::stop_callback<Forward>> other_;
 };
 
 /// A group whose result is known when the first task throws. The same for tuples and vectors.
@@ -256,6 +262,14 @@ class [[nodiscard]] WhenAny : public detail::TaskTuple<detail::FirstOfTasks, Ts.
 template <AwaitableArgument... As>
   requires(sizeof...(As) > 0)
 WhenAny<AwaitResult<As>...> when_any(As... awaitables) {
+  static_assert(
+      (detail::is_cancellable<As> && ...),
+      "when_any() cannot cancel this awaitable: its await_suspend() takes a "
+      "std::coroutine_handle<>, "
+      "which has no stop token. Give it a member set_stop_token(std::stop_token), or make "
+      "await_suspend() a template that takes std::coroutine_handle<Promise>, or write it with "
+      "from_callback(). To wait for its end whenever that is, pass uncancellable(awaitable). See "
+      "docs/awaitables.md.");
   return WhenAny<AwaitResult<As>...>(as_task(std::move(awaitables))...);
 }
 
@@ -379,30 +393,16 @@ class [[nodiscard]] WhenAnyOfRange final : public detail::TaskVector<detail::Fir
 template <AwaitableRange R>
   requires(!std::is_reference_v<detail::RangeResult<R>>)
 WhenAnyOfRange<detail::RangeResult<R>> when_any(R&& range) {
+  static_assert(
+      detail::is_cancellable<std::ranges::range_value_t<R>>,
+      "when_any() cannot cancel this awaitable: its await_suspend() takes a "
+      "std::coroutine_handle<>, "
+      "which has no stop token. Give it a member set_stop_token(std::stop_token), or make "
+      "await_suspend() a template that takes std::coroutine_handle<Promise>, or write it with "
+      "from_callback(). To wait for its end whenever that is, pass uncancellable(awaitable). See "
+      "docs/awaitables.md.");
   return WhenAnyOfRange<detail::RangeResult<R>>(detail::tasks_of(std::forward<R>(range)));
 }
-
-namespace detail {
-
-template <class T>
-inline constexpr bool is_result = false;
-
-}  // namespace detail
-template <class T, std::convertible_to<Error> E>
-  requires(std::convertible_to<Error, E>)
-inline constexpr bool detail::is_result<Result<T, E>> = true;
-template <class T, std::convertible_to<Error> E>
-  requires(std::convertible_to<Error, E>)
-inline constexpr bool detail::is_result<std::expected<T, E>> = true;
-
-namespace detail {
-
-/// A Result or std::expected whose error may be any Error is unchanged; any other type T becomes
-/// Result<T>.
-template <class T>
-using ResultOf = std::conditional_t<is_result<T>, T, Result<T>>;
-
-}  // namespace detail
 
 /// A task and the sleep that limits it.
 template <class T>
@@ -443,8 +443,9 @@ class [[nodiscard]] Timeout final : public detail::TaskTuple<detail::FirstOfTask
 /// passed and the task was asked to stop, unless the task still returned a Result without an error.
 /// Fails with ECANCELED if the awaiting task was asked to stop, unless the task returned another
 /// result. Returns only after the task has ended: an awaitable that ignores stop requests, such as
-/// a call of a WorkerPool that has begun, is awaited to its end. `timeout(limit, scope.join())`
-/// ends the wait, and the tasks of the scope keep running.
+/// a call of a WorkerPool that has begun, is awaited to its end. An awaitable that cannot be
+/// cancelled at all does not compile. `timeout(limit, scope.join())` ends the wait, and the tasks
+/// of the scope keep running.
 ///
 ///   auto got = co_await timeout(5s, stream.read(buffer));
 ///
@@ -452,6 +453,14 @@ class [[nodiscard]] Timeout final : public detail::TaskTuple<detail::FirstOfTask
 /// the stream and the buffer.
 template <AwaitableArgument A>
 Task<detail::ResultOf<AwaitResult<A>>> timeout(Duration limit, A awaitable) {
+  static_assert(
+      detail::is_cancellable<A>,
+      "timeout() cannot cancel this awaitable: its await_suspend() takes a "
+      "std::coroutine_handle<>, "
+      "which has no stop token. Give it a member set_stop_token(std::stop_token), or make "
+      "await_suspend() a template that takes std::coroutine_handle<Promise>, or write it with "
+      "from_callback(). To wait for its end whenever that is, pass uncancellable(awaitable). See "
+      "docs/awaitables.md.");
   using T = AwaitResult<A>;
   return [](Duration duration, Task<T> task) -> Task<detail::ResultOf<T>> {
     Timeout<T> both(std::move(task), as_task(sleep_for(duration)));

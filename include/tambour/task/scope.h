@@ -15,11 +15,13 @@
 #include <utility>
 
 #include <tambour/base/callback.h>
+#include <tambour/base/clock.h>
 #include <tambour/base/result.h>
 #include <tambour/detail/ready_node.h>
 #include <tambour/detail/stop_hook.h>
 #include <tambour/loop/event_loop.h>
 #include <tambour/task/awaitable.h>
+#include <tambour/task/join_handle.h>  // IWYU pragma: export
 #include <tambour/task/task.h>
 
 namespace tambour::detail::task {
@@ -55,6 +57,10 @@ std::invoke_result_t<F, Args...> call_as_task(F callable, Args... arguments) {
   }
 }
 
+template <class F, class... Args>
+using HandleOf =
+    JoinHandle<typename std::invoke_result_t<std::decay_t<F>, std::decay_t<Args>...>::Value>;
+
 }  // namespace detail
 
 /// Owns tasks that run concurrently. The owner either awaits join() or destroys the scope, which
@@ -65,13 +71,13 @@ std::invoke_result_t<F, Args...> call_as_task(F callable, Args... arguments) {
 ///   co_await scope.join();
 ///
 /// Errors: if a task throws, the others are asked to stop, and join() throws the first exception
-/// when all have ended. An exception that no join() has thrown propagates out of the loop's run()
-/// after the scope is destroyed, like an exception of a callback; it is lost only if the loop is
-/// never run again.
-/// Thread: must be used on the loop's thread, which is checked.
-/// Lifetime: cannot be moved. A task may own the object that owns the scope, for example a session
-/// that spawns `serve(shared_from_this())`, but a running task must not destroy its scope: that
-/// aborts with a message.
+/// when all have ended. If the program has kept the handle of that task, the exception belongs to
+/// the handle instead: JoinHandle::join() throws it, and the other tasks go on. An exception that
+/// no join() has thrown propagates out of the loop's run() after the scope is destroyed, like an
+/// exception of a callback; it is lost only if the loop is never run again. Thread: must be used on
+/// the loop's thread, which is checked. Lifetime: cannot be moved. A task may own the object that
+/// owns the scope, for example a session that spawns `serve(shared_from_this())`, but a running
+/// task must not destroy its scope: that aborts with a message.
 class TaskScope final : private detail::TaskObserver {
  public:
   explicit TaskScope(EventLoop& loop,
@@ -84,13 +90,18 @@ class TaskScope final : private detail::TaskObserver {
   TaskScope& operator=(const TaskScope&) = delete;
   ~TaskScope();
 
-  /// Starts `task`, which runs immediately until it first suspends. It must not be empty. The stall
-  /// detector names `at`.
+  /// Starts `task`, which runs immediately until it first suspends. It must not be empty. The
+  /// handle that is returned awaits or cancels this one task; if it is dropped, the task keeps
+  /// running in the scope. The stall detector names `at`.
+  ///
+  ///   auto user = scope.spawn(load_user(id));
+  ///   ...
+  ///   Result<User> loaded = co_await user.join();
   template <class T>
-  void spawn(Task<T> task, std::source_location at = std::source_location::current()) {
+  JoinHandle<T> spawn(Task<T> task, std::source_location at = std::source_location::current()) {
     if (!task) [[unlikely]]
       detail::fail_on_empty_task("spawn()", at);
-    start(task.release(), at, std::source_location::current());
+    return JoinHandle<T>(*this, task.release(), at, std::source_location::current());
   }
 
   /// Starts `callable(arguments...)`, which returns a Task, and keeps copies of the callable and
@@ -101,28 +112,29 @@ class TaskScope final : private detail::TaskObserver {
   /// scope was created.
   template <class F>
     requires TaskFunction<std::decay_t<F>>
-  void spawn(F&& callable, std::source_location at = std::source_location::current()) {
-    start_call(at, std::source_location::current(), std::forward<F>(callable));
+  detail::HandleOf<F> spawn(F&& callable,
+                            std::source_location at = std::source_location::current()) {
+    return start_call(at, std::source_location::current(), std::forward<F>(callable));
   }
   template <class F, class A>
     requires TaskFunction<std::decay_t<F>, std::decay_t<A>>
-  void spawn(F&& callable, A&& argument,
-             std::source_location at = std::source_location::current()) {
-    start_call(at, std::source_location::current(), std::forward<F>(callable),
-               std::forward<A>(argument));
+  detail::HandleOf<F, A> spawn(F&& callable, A&& argument,
+                               std::source_location at = std::source_location::current()) {
+    return start_call(at, std::source_location::current(), std::forward<F>(callable),
+                      std::forward<A>(argument));
   }
   template <class F, class A, class B>
     requires TaskFunction<std::decay_t<F>, std::decay_t<A>, std::decay_t<B>>
-  void spawn(F&& callable, A&& first, B&& second,
-             std::source_location at = std::source_location::current()) {
-    start_call(at, std::source_location::current(), std::forward<F>(callable),
-               std::forward<A>(first), std::forward<B>(second));
+  detail::HandleOf<F, A, B> spawn(F&& callable, A&& first, B&& second,
+                                  std::source_location at = std::source_location::current()) {
+    return start_call(at, std::source_location::current(), std::forward<F>(callable),
+                      std::forward<A>(first), std::forward<B>(second));
   }
   template <class F, class... Args>
     requires(sizeof...(Args) > 2) && TaskFunction<std::decay_t<F>, std::decay_t<Args>...>
-  void spawn(F&& callable, Args&&... arguments) {
-    start_call(created_at_, std::source_location::current(), std::forward<F>(callable),
-               std::forward<Args>(arguments)...);
+  detail::HandleOf<F, Args...> spawn(F&& callable, Args&&... arguments) {
+    return start_call(created_at_, std::source_location::current(), std::forward<F>(callable),
+                      std::forward<Args>(arguments)...);
   }
 
   /// Asks the tasks to stop: their waits fail with ECANCELED. May be called more than once; no
@@ -138,18 +150,16 @@ class TaskScope final : private detail::TaskObserver {
   /// propagates out of the loop's run().
   void set_exception_handler(Callback<void(std::exception_ptr)> handler) noexcept;
 
-  class StoppableJoin;
-  class Join : private detail::ReadyNode {
+  class Join;
+  /// The awaitable of join(), except that it ignores stop requests: for the library.
+  class JoinToEnd : private detail::ReadyNode {
    public:
-    using Stoppable = StoppableJoin;
-    static constexpr bool is_cancel_safe = true;
-
-    explicit Join(TaskScope& scope) noexcept : ReadyNode(&run), scope_(&scope) {}
-    Join(Join&& other) noexcept : ReadyNode(&run), scope_(other.scope_) {
+    explicit JoinToEnd(TaskScope& scope) noexcept : ReadyNode(&run), scope_(&scope) {}
+    JoinToEnd(JoinToEnd&& other) noexcept : ReadyNode(&run), scope_(other.scope_) {
       detail::check_not_awaited(other.awaiting_, "TaskScope::join()");
     }
-    Join& operator=(Join&&) = delete;
-    ~Join() = default;
+    JoinToEnd& operator=(JoinToEnd&&) = delete;
+    ~JoinToEnd() = default;
 
     [[nodiscard]] bool await_ready() const noexcept { return scope_->empty(); }
     template <HasTaskContext Promise>
@@ -165,9 +175,9 @@ class TaskScope final : private detail::TaskObserver {
 
    private:
     friend class TaskScope;
-    friend class StoppableJoin;
+    friend class Join;
     static void run(ReadyNode& ready) {
-      detail::Resumption::run(static_cast<Join&>(ready).awaiting_);
+      detail::Resumption::run(static_cast<JoinToEnd&>(ready).awaiting_);
     }
 
     TaskScope* scope_;  ///< Null if the wait has ended.
@@ -175,27 +185,25 @@ class TaskScope final : private detail::TaskObserver {
     std::exception_ptr thrown_;
   };
 
-  /// What when_all(), when_any() and timeout() await in place of a Join. Fails with ECANCELED if it
-  /// is asked to stop before the tasks have ended, which keep running.
-  class StoppableJoin final : public Join, private detail::StopHook {
+  class Join final : public JoinToEnd, private detail::StopHook {
    public:
-    using Stoppable = void;  ///< Not that of Join.
+    static constexpr bool is_cancel_safe = true;
 
-    explicit StoppableJoin(Join&& join) noexcept : Join(std::move(join)), StopHook(&cancel) {}
-    StoppableJoin(StoppableJoin&& other) noexcept : StoppableJoin(static_cast<Join&&>(other)) {}
-    StoppableJoin& operator=(StoppableJoin&&) = delete;
-    ~StoppableJoin() = default;
+    explicit Join(TaskScope& scope) noexcept : JoinToEnd(scope), StopHook(&cancel) {}
+    Join(Join&& other) noexcept : JoinToEnd(std::move(other)), StopHook(&cancel) {}
+    Join& operator=(Join&&) = delete;
+    ~Join() = default;
 
     template <HasTaskContext Promise>
     void await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
-      Join::await_suspend(awaiting);
+      JoinToEnd::await_suspend(awaiting);
       const TaskContext& context = awaiting.promise().context();
       context.waits.add(*this, context.stop);
     }
     Result<> await_resume() {
       ignore_stop();
       if (cancelled_) return std::unexpected(system_error(ECANCELED));
-      Join::await_resume();
+      JoinToEnd::await_resume();
       return {};
     }
 
@@ -204,15 +212,23 @@ class TaskScope final : private detail::TaskObserver {
     bool cancelled_ = false;
   };
 
-  /// Waits until all tasks have ended, even if the caller is asked to stop: to stop the tasks as
-  /// well, create the scope with the stop token of the caller's task. In when_all(), when_any() and
-  /// timeout(), the wait fails with ECANCELED when it is asked to stop. If several tasks wait, the
-  /// first of them gets the exception and is resumed first; the others are resumed in the next
-  /// iteration of the loop. A join() also ends when the scope is destroyed.
+  /// Waits until all tasks have ended. Fails with ECANCELED if the awaiting task is asked to stop
+  /// first; the tasks then keep running until the scope is destroyed or asked to stop. So a time
+  /// limit works as for other waits: `co_await timeout(1s, scope.join())` fails with ETIMEDOUT
+  /// after a second. Throws the first exception of a task, when all have ended. If several tasks
+  /// wait, the first of them gets the exception and is resumed first; the others are resumed in the
+  /// next iteration of the loop. A join() also ends, without an error, when the scope is destroyed.
   [[nodiscard]] Join join() noexcept { return Join(*this); }
+
+  /// Waits up to `grace` until all tasks have ended, asks the remaining ones to stop, and waits for
+  /// these. If the awaiting task is asked to stop, the remaining ones are asked at once; it still
+  /// waits until they have ended. Throws the first exception of a task, like join(). Must not be
+  /// awaited by a task of this scope, which would wait for itself: aborts with a message.
+  Task<> shut_down(Duration grace);
 
  private:
   friend struct detail::task::ScopeAccess;
+  friend class detail::JoinHandleBase;
   struct [[gnu::visibility("hidden")]] OtherPlace;
   struct Forward {
     TaskScope& scope;
@@ -220,15 +236,22 @@ class TaskScope final : private detail::TaskObserver {
   };
 
   template <class F, class... Args>
-  void start_call(const std::source_location& at, const std::source_location& function,
-                  F&& callable, Args&&... arguments) {
-    start(detail::call_as_task(std::decay_t<F>(std::forward<F>(callable)),
-                               std::decay_t<Args>(std::forward<Args>(arguments))...)
-              .release(),
-          at, function);
+  detail::HandleOf<F, Args...> start_call(const std::source_location& at,
+                                          const std::source_location& function, F&& callable,
+                                          Args&&... arguments) {
+    return detail::HandleOf<F, Args...>(
+        *this,
+        detail::call_as_task(std::decay_t<F>(std::forward<F>(callable)),
+                             std::decay_t<Args>(std::forward<Args>(arguments))...)
+            .release(),
+        at, function);
   }
-  void start(detail::TaskPromiseBase& promise, const std::source_location& at,
-             const std::source_location& function);
+  /// `observer` is the scope, or a handle that passes what it observes on to the scope.
+  void start(detail::TaskPromiseBase& promise, detail::TaskObserver& observer,
+             const std::source_location& at, const std::source_location& function);
+  [[nodiscard]] bool end_task(detail::TaskPromiseBase& task, std::exception_ptr thrown) noexcept;
+  /// Destroys a task, which must not be running.
+  void destroy_task(detail::TaskPromiseBase& task) noexcept;
   [[nodiscard]] const TaskContext& context_at(const std::source_location& at) noexcept;
   /// True if the task with this context is one of the scope's tasks, or is awaited by one of them.
   [[nodiscard]] bool runs(const TaskContext& context) const noexcept {
@@ -241,8 +264,9 @@ class TaskScope final : private detail::TaskObserver {
   std::coroutine_handle<> task_ended(detail::TaskPromiseBase& task) noexcept override;
   void report(std::exception_ptr thrown) noexcept;
   std::coroutine_handle<> finish_joins() noexcept;
+  void queue_joins() noexcept;
   /// Null if no task waits.
-  Join* take_first_join() noexcept;
+  JoinToEnd* take_first_join() noexcept;
 
   detail::loop::Core* core_;  ///< Reference-counted; may outlive the loop.
   std::stop_source stop_;
@@ -252,6 +276,8 @@ class TaskScope final : private detail::TaskObserver {
   /// Set by the destructor, for member functions that are still on the stack.
   bool* destroyed_ = nullptr;
   detail::ReadyNodes joins_;  ///< A Join that is destroyed unlinks itself.
+  /// Those with an exception that no join() has thrown.
+  detail::Hlist<detail::JoinHandleBase> failed_handles_;
   std::exception_ptr thrown_;
   Callback<void(std::exception_ptr)> handler_;
   Callback<void()> ended_;
@@ -273,12 +299,12 @@ namespace detail {
 /// Runs `task`, which must not be empty, on `loop`: immediately until it first suspends. The loop
 /// owns the task; destroying the loop first destroys the tasks that are still suspended. An
 /// exception thrown by the task propagates out of the loop's run(), like an exception of a
-/// callback. Must be called on the loop's thread; from another thread, post() a callback that calls
-/// spawn().
+/// callback, unless the caller has kept the handle: join() then throws it. Must be called on the
+/// loop's thread; from another thread, call spawn_on().
 template <class T>
-void spawn(EventLoop& loop, Task<T> task,
-           std::source_location at = std::source_location::current()) {
-  detail::tasks_of(loop).spawn(std::move(task), at);
+JoinHandle<T> spawn(EventLoop& loop, Task<T> task,
+                    std::source_location at = std::source_location::current()) {
+  return detail::tasks_of(loop).spawn(std::move(task), at);
 }
 
 /// Runs the task that `callable(arguments...)` returns, on `loop`. The callable and the arguments
@@ -291,27 +317,27 @@ void spawn(EventLoop& loop, Task<T> task,
 /// Without this form, that lambda would be destroyed at the end of the statement.
 template <class F>
   requires TaskFunction<std::decay_t<F>>
-void spawn(EventLoop& loop, F&& callable,
-           std::source_location at = std::source_location::current()) {
-  detail::tasks_of(loop).spawn(std::forward<F>(callable), at);
+detail::HandleOf<F> spawn(EventLoop& loop, F&& callable,
+                          std::source_location at = std::source_location::current()) {
+  return detail::tasks_of(loop).spawn(std::forward<F>(callable), at);
 }
 template <class F, class A>
   requires TaskFunction<std::decay_t<F>, std::decay_t<A>>
-void spawn(EventLoop& loop, F&& callable, A&& argument,
-           std::source_location at = std::source_location::current()) {
-  detail::tasks_of(loop).spawn(std::forward<F>(callable), std::forward<A>(argument), at);
+detail::HandleOf<F, A> spawn(EventLoop& loop, F&& callable, A&& argument,
+                             std::source_location at = std::source_location::current()) {
+  return detail::tasks_of(loop).spawn(std::forward<F>(callable), std::forward<A>(argument), at);
 }
 template <class F, class A, class B>
   requires TaskFunction<std::decay_t<F>, std::decay_t<A>, std::decay_t<B>>
-void spawn(EventLoop& loop, F&& callable, A&& first, B&& second,
-           std::source_location at = std::source_location::current()) {
-  detail::tasks_of(loop).spawn(std::forward<F>(callable), std::forward<A>(first),
-                               std::forward<B>(second), at);
+detail::HandleOf<F, A, B> spawn(EventLoop& loop, F&& callable, A&& first, B&& second,
+                                std::source_location at = std::source_location::current()) {
+  return detail::tasks_of(loop).spawn(std::forward<F>(callable), std::forward<A>(first),
+                                      std::forward<B>(second), at);
 }
 template <class F, class... Args>
   requires(sizeof...(Args) > 2) && TaskFunction<std::decay_t<F>, std::decay_t<Args>...>
-void spawn(EventLoop& loop, F&& callable, Args&&... arguments) {
-  detail::tasks_of(loop).spawn(std::forward<F>(callable), std::forward<Args>(arguments)...);
+detail::HandleOf<F, Args...> spawn(EventLoop& loop, F&& callable, Args&&... arguments) {
+  return detail::tasks_of(loop).spawn(std::forward<F>(callable), std::forward<Args>(arguments)...);
 }
 
 }  // namespace tambour

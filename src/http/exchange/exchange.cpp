@@ -10,6 +10,7 @@
 #include "http_message/failure.h"
 #include "loop/core.h"
 #include "server/error_reporting.h"
+#include "task/scope_access.h"
 
 namespace tambour::http {
 namespace {
@@ -107,7 +108,8 @@ void detail::Exchange::start_handler() {
   }
   try {
     Task<> task = settings_->handler.start(request(), response());
-    if (task) handlers_.spawn(std::move(task), settings_->handler.created_at());
+    if (task)
+      detail::task::ScopeAccess::start(handlers_, std::move(task), settings_->handler.created_at());
   } catch (...) {
     thrown_ = std::current_exception();
   }

@@ -12,6 +12,7 @@
 #include "base/parse_number.h"
 #include "http/body/checked.h"
 #include "http/exchange/exchange.h"
+#include "task/scope_access.h"
 
 namespace tambour::http {
 
@@ -77,7 +78,7 @@ Task<> Request::while_connected(Task<> work) const {
   TaskScope scope(*context.loop, context.stop);
   const std::stop_callback disconnected(disconnect_token(), [&scope] { scope.request_stop(); });
   scope.spawn(std::move(work), context.spawned_at);
-  co_await scope.join();
+  co_await detail::task::ScopeAccess::join_to_end(scope);
 }
 
 Result<IpAddress> Request::client_address() const noexcept {

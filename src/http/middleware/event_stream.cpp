@@ -12,6 +12,7 @@
 #include <tambour/task/scope.h>
 
 #include "http_message/failure.h"
+#include "task/scope_access.h"
 
 namespace tambour::http {
 namespace {
@@ -110,12 +111,12 @@ Task<> send_events(Request& request, Response& response, EventProducer source,
   keeping.spawn(keep_alive(events, response, ended, work, options.keep_alive));
   std::exception_ptr thrown;
   try {
-    co_await work.join();
+    co_await detail::task::ScopeAccess::join_to_end(work);
   } catch (...) {
     thrown = std::current_exception();
   }
   ended.set();
-  co_await keeping.join();
+  co_await detail::task::ScopeAccess::join_to_end(keeping);
   if (thrown != nullptr) std::rethrow_exception(thrown);
 }
 

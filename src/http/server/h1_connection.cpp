@@ -13,6 +13,7 @@
 #include "http/protocol.h"
 #include "loop/core.h"
 #include "net/pace/lingering_close.h"
+#include "task/scope_access.h"
 
 namespace tambour::http {
 namespace {
@@ -60,7 +61,7 @@ Task<> H1Connection::serve() {
     if (!exchange_.handlers().empty()) {
       // The handler waits. Earlier responses must not wait for it.
       if (!output.queue().empty()) static_cast<void>(co_await output.flush());
-      co_await exchange_.handlers().join();
+      co_await detail::task::ScopeAccess::join_to_end(exchange_.handlers());
     }
     wire_.stop_watching();
     exchange_.finish(static_cast<bool>(output.error()));

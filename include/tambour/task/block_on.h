@@ -1,0 +1,55 @@
+// Runs a task from code that is not a task: main(), a test, a thread of another library.
+#pragma once
+
+#include <source_location>
+#include <utility>
+
+#include <tambour/loop/event_loop.h>
+#include <tambour/task/awaitable.h>
+#include <tambour/task/task.h>
+
+#pragma GCC visibility push(default)
+
+namespace tambour {
+
+namespace detail {
+
+/// Runs `loop` until `task`, which has not started, has ended.
+void run_until_ended(EventLoop& loop, TaskPromiseBase& task, const std::source_location& at);
+/// Aborts with a message if the calling thread runs a loop or a task.
+void check_may_block(const std::source_location& at) noexcept;
+
+}  // namespace detail
+
+/// Runs `loop` until a task or another awaitable has ended, and returns its result or throws its
+/// exception. Tasks of the loop that have not ended then stay suspended until the loop runs again.
+/// `stop()` has no effect meanwhile. If a callback or another task of the loop throws, that
+/// exception is thrown, and the task is destroyed. Waits as long as the task does, even if nothing
+/// of the loop can resume it: another thread may.
+/// Thread: the loop's, which must not be running a loop or a task already: that aborts with a
+/// message. Throws std::bad_alloc.
+template <AwaitableArgument A>
+AwaitResult<A> block_on(EventLoop& loop, A awaitable,
+                        std::source_location at = std::source_location::current()) {
+  auto task = as_task(std::move(awaitable));
+  if (!task) [[unlikely]]
+    detail::fail_on_empty_task("block_on()", at);
+  detail::run_until_ended(loop, task.promise(), at);
+  return task.promise().take();
+}
+
+/// The same on a loop that exists for this call. Tasks that were spawned on it and have not ended
+/// are destroyed with it. Throws std::system_error like the constructor of EventLoop.
+///
+///   int main() { return block_on(run()); }
+template <AwaitableArgument A>
+AwaitResult<A> block_on(A awaitable, const LoopOptions& options = {},
+                        std::source_location at = std::source_location::current()) {
+  detail::check_may_block(at);
+  EventLoop loop(options, at);
+  return block_on(loop, std::move(awaitable), at);
+}
+
+}  // namespace tambour
+
+#pragma GCC visibility pop

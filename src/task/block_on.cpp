@@ -1,0 +1,59 @@
+// block_on(): runs a loop until a task has ended.
+#include <tambour/task/block_on.h>
+
+#include <coroutine>
+#include <source_location>
+
+#include <tambour/detail/resumption.h>
+
+#include "base/check.h"
+#include "loop/core.h"
+
+namespace tambour::detail {
+namespace {
+
+class BlockingCall final : private TaskObserver {
+ public:
+  BlockingCall(EventLoop& loop, const std::source_location& at)
+      : core_(loop::core_of(loop)), context_{.loop = &loop, .stop = {}, .spawned_at = at} {
+    // Another thread may resume the task.
+    core_.add_reference();
+  }
+  BlockingCall(const BlockingCall&) = delete;
+  BlockingCall& operator=(const BlockingCall&) = delete;
+  ~BlockingCall() { core_.drop_reference(); }
+
+  void run(TaskPromiseBase& task) {
+    task.observe_from(*this, context_);
+    Resumption::run(task.handle());
+    while (!has_ended_) core_.run_once();
+  }
+
+ private:
+  std::coroutine_handle<> task_ended(TaskPromiseBase& /*task*/) noexcept override {
+    has_ended_ = true;
+    return nullptr;
+  }
+
+  loop::Core& core_;
+  TaskContext context_;
+  bool has_ended_ = false;
+};
+
+}  // namespace
+
+void check_may_block(const std::source_location& at) noexcept {
+  if (Resumption::innermost() == nullptr && !loop::Core::is_any_running_on_this_thread()) return;
+  base::fail_check(
+      "block_on() was called in %s:%u on a thread that is running a loop or a task, which it would "
+      "block; co_await the task, or spawn() it",
+      at.file_name(), unsigned(at.line()));
+}
+
+void run_until_ended(EventLoop& loop, TaskPromiseBase& task, const std::source_location& at) {
+  loop::core_of(loop).check_thread();
+  check_may_block(at);
+  BlockingCall(loop, at).run(task);
+}
+
+}  // namespace tambour::detail
