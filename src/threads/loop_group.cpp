@@ -87,6 +87,9 @@ class LoopGroupState {
     return next_index_.fetch_add(1, std::memory_order_relaxed) % members_.size();
   }
   [[nodiscard]] bool in_group_thread() const noexcept { return of_this_thread == this; }
+  [[nodiscard]] std::size_t this_index() const noexcept {
+    return in_group_thread() ? index_of_this_thread : members_.size();
+  }
 
   /// The loop of a member; `function` is the public function that the program called, for the
   /// message.
@@ -120,6 +123,7 @@ class LoopGroupState {
   class Call;
 
   static thread_local constinit const LoopGroupState* of_this_thread;
+  static thread_local constinit std::size_t index_of_this_thread;
 
   void live(std::size_t index, const LoopGroupOptions& options, int processor);
   void run(EventLoop& loop) noexcept;
@@ -142,6 +146,7 @@ class LoopGroupState {
 };
 
 thread_local constinit const LoopGroupState* LoopGroupState::of_this_thread = nullptr;
+thread_local constinit std::size_t LoopGroupState::index_of_this_thread = 0;
 
 LoopGroupState::LoopGroupState(const LoopGroupOptions& options) {
   if (options.loop.simulated_host != nullptr || options.loop.backend == BackendKind::simulated)
@@ -170,6 +175,7 @@ LoopGroupState::LoopGroupState(const LoopGroupOptions& options) {
 
 void LoopGroupState::live(std::size_t index, const LoopGroupOptions& options, int processor) {
   of_this_thread = this;
+  index_of_this_thread = index;
   try {
     name_this_thread(options.name, index);
     if (processor >= 0) pin_this_thread(processor);
@@ -374,6 +380,8 @@ std::size_t LoopGroup::index_of(const EventLoop& loop) const noexcept {
   });
   return static_cast<std::size_t>(found - members.begin());
 }
+
+std::size_t LoopGroup::index_of_this_thread() const noexcept { return state_->this_index(); }
 
 bool LoopGroup::in_group_thread() const noexcept { return state_->in_group_thread(); }
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -39,6 +40,10 @@ static_assert(IsAccepted<decltype(when_all(sleep_for(1s)))>);
 static_assert(IsAccepted<decltype(when_any(sleep_for(1s)))>);
 static_assert(IsAccepted<decltype(timeout(1s, sleep_for(1s)))>);
 static_assert(IsAccepted<decltype(std::declval<TaskScope&>().join())>);
+static_assert(IsAccepted<decltype(std::declval<JoinHandle<int>&>().join())>);
+static_assert(IsAccepted<decltype(std::declval<TaskScope&>().shut_down(1s))>);
+static_assert(IsAccepted<decltype(uncancellable(sleep_for(1s)))>);
+static_assert(IsAccepted<decltype(from_callback<int>([](Completion<int>) {}))>);
 static_assert(IsAccepted<decltype(std::declval<TaskEvent&>().wait())>);
 static_assert(IsAccepted<decltype(std::declval<TaskChannel<int>&>().send(1))>);
 static_assert(IsAccepted<decltype(std::declval<TaskChannel<int>&>().receive())>);
@@ -125,10 +130,96 @@ TEST_P(Awaitables, every_form_of_awaitable_is_accepted) {
     EXPECT_EQ(two, 2);
     EXPECT_EQ(three, 3);
     EXPECT_EQ(four, 4);
-    const auto first = co_await when_any(sleep_for(1h), WithFree(5));
+    const auto first = co_await when_any(sleep_for(1h), uncancellable(WithFree(5)));
     EXPECT_EQ(std::get<1>(first), 5);
-    EXPECT_EQ(co_await timeout(1h, WithMember(6)), Result<int>(6));
+    EXPECT_EQ(co_await timeout(1h, uncancellable(WithMember(6))), Result<int>(6));
   }());
+}
+
+/// An awaiter that is completed by hand, and gets the stop token of its task.
+struct Stoppable {
+  void set_stop_token(std::stop_token token) noexcept { stop = std::move(token); }
+  [[nodiscard]] static bool await_ready() noexcept { return false; }
+  bool await_suspend(std::coroutine_handle<> awaiting) {
+    if (stop.stop_requested()) return false;
+    handle = awaiting;
+    callback.emplace(stop, Resume{this});
+    return true;
+  }
+  [[nodiscard]] bool await_resume() const noexcept { return stop.stop_requested(); }
+
+  struct Resume {
+    Stoppable* self;
+    void operator()() const noexcept {
+      EventLoop& loop = *self->loop;
+      loop.post([self = self] { self->handle.resume(); });
+    }
+  };
+  explicit Stoppable(EventLoop& of) : loop(&of) {}
+  /// GCC 12 moves an awaiter before it awaits it.
+  Stoppable(Stoppable&& other) noexcept : loop(other.loop), stop(std::move(other.stop)) {}
+  Stoppable& operator=(Stoppable&&) = delete;
+  ~Stoppable() = default;
+  EventLoop* loop;
+  std::stop_token stop;
+  std::coroutine_handle<> handle;
+  std::optional<std::stop_callback<Resume>> callback;
+};
+
+/// Its await_suspend() gets the context of the task.
+struct SeesTheTask {
+  [[nodiscard]] static bool await_ready() noexcept { return true; }
+  template <HasTaskContext Promise>
+  static void await_suspend(std::coroutine_handle<Promise> /*awaiting*/) noexcept {}
+  static void await_resume() noexcept {}
+};
+
+static_assert(detail::is_cancellable<Task<int>>);
+static_assert(detail::is_cancellable<SleepFor>);
+static_assert(detail::is_cancellable<TaskScope::Join>);
+static_assert(detail::is_cancellable<TaskEvent::Wait>);
+static_assert(detail::is_cancellable<decltype(from_callback<int>([](Completion<int>) {}))>);
+static_assert(detail::is_cancellable<decltype(uncancellable(std::suspend_always()))>);
+static_assert(detail::is_cancellable<SeesTheTask>);
+static_assert(detail::is_cancellable<Stoppable>);
+static_assert(detail::is_cancellable<Stoppable (*)()>);
+static_assert(detail::is_cancellable<Task<int> (*)()>);
+static_assert(!detail::is_cancellable<std::suspend_always>);
+static_assert(!detail::is_cancellable<Ready>);
+static_assert(!detail::is_cancellable<WithMember>);
+static_assert(!detail::is_cancellable<WithFree>);
+static_assert(!detail::is_cancellable<Immovable (*)()>);
+
+TEST_P(Awaitables, an_awaitable_that_takes_a_stop_token_can_be_cancelled) {
+  run([](EventLoop& loop) -> Task<> {
+    EXPECT_EQ((co_await timeout(1ms, Stoppable(loop))).error(), system_error(ETIMEDOUT));
+    EXPECT_EQ((co_await timeout(1ms, [&] { return Stoppable(loop); })).error(),
+              system_error(ETIMEDOUT));
+    const auto first = co_await when_any(Stoppable(loop), sleep_for(1ms));
+    EXPECT_EQ(first.index(), 1U);
+    std::vector<Stoppable> range;
+    range.emplace_back(loop);
+    EXPECT_EQ((co_await timeout(1ms, when_all(std::move(range)))).error(), system_error(ETIMEDOUT));
+  }(loop()));
+}
+
+TEST_P(Awaitables, uncancellable_ignores_stop_requests) {
+  TaskScope scope(loop());
+  std::vector<std::string> log;
+  scope.spawn([](std::vector<std::string>& to) -> Task<> {
+    const Result<> whole = co_await uncancellable(sleep_for(2ms));
+    to.emplace_back(whole ? "whole" : "stopped");
+    const Result<> limited = co_await uncancellable(timeout(1ms, sleep_for(1h)));
+    to.push_back(limited.error().message());
+    const Result<> after = co_await sleep_for(1h);
+    to.push_back(after.error().message());
+  }(log));
+  scope.request_stop();
+  loop().run();
+  EXPECT_EQ(log, (std::vector<std::string>{"whole", system_error(ETIMEDOUT).message(),
+                                           system_error(ECANCELED).message()}));
+  // The frame of the task may be destroyed during the wait.
+  scope.spawn(as_task(uncancellable(sleep_for(1h))));
 }
 
 TEST_P(Awaitables, a_time_limit_ends_every_wait) {

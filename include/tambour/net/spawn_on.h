@@ -10,6 +10,7 @@
 #include <tambour/net/stream.h>
 #include <tambour/task/scope.h>
 #include <tambour/task/task.h>
+#include <tambour/threads/spawn_on.h>  // IWYU pragma: export
 
 #pragma GCC visibility push(default)
 

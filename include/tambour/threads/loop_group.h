@@ -87,6 +87,10 @@ class LoopGroup {
   /// Returns size() if `loop` does not belong to the group.
   [[nodiscard]] std::size_t index_of(const EventLoop& loop) const noexcept;
 
+  /// The index of the loop of the calling thread; size() if the thread does not belong to the
+  /// group.
+  [[nodiscard]] std::size_t index_of_this_thread() const noexcept;
+
   /// Expires when the group is destroyed: for objects that refer to the group and may outlive it.
   [[nodiscard]] std::weak_ptr<const void> lifetime() const noexcept { return state_; }
 
