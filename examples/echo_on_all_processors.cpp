@@ -30,12 +30,6 @@ Task<> ask(Endpoint server, int& answered) {
   if (answer == "hello") ++answered;
 }
 
-Task<> end(EventLoop& loop, TcpServerGroup& server) {
-  co_await server.shut_down(std::chrono::seconds(10));
-  std::printf("served %llu\n", static_cast<unsigned long long>(server.accepted()));
-  loop.stop();
-}
-
 int main(int argc, char** argv) {
   const auto at = Endpoint::parse(argc > 1 ? argv[1] : "127.0.0.1:0");
   if (!at) return std::fprintf(stderr, "%s: %s\n", argv[1], at.error().message().c_str()), 2;
@@ -47,8 +41,6 @@ int main(int argc, char** argv) {
 
   // The main thread has a loop of its own for signals.
   EventLoop loop;
-  Signal interrupt(loop, SIGINT, [&](int) { spawn(loop, end(loop, *server)); });
-  if (auto started = interrupt.start(); !started) return 1;
   int answered = 0;
   constexpr int clients = 20;
   if (argc < 2) {
@@ -56,9 +48,10 @@ int main(int argc, char** argv) {
       TaskScope asking(local);
       for (int i = 0; i < clients; ++i) asking.spawn(ask(served.endpoint(), count));
       co_await asking.join();
-      co_await end(local, served);
+      Signal::feed(local, SIGTERM);
     }(loop, *server, answered));
   }
-  loop.run();
+  if (!run_until_signal(loop, std::chrono::seconds(10), *server)) return 1;
+  std::printf("served %llu\n", static_cast<unsigned long long>(server->accepted()));
   return argc < 2 && answered != clients ? 1 : 0;
 }

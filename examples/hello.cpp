@@ -1,4 +1,5 @@
 // An HTTP server.
+#include <chrono>
 #include <cstdio>
 #include <string>
 
@@ -18,5 +19,5 @@ int main(int argc, char** argv) {
   const Endpoint at = or_throw(Endpoint::parse(argc > 1 ? argv[1] : "127.0.0.1:8080"));
   auto server = or_throw(http::Server::listen(loop, at, std::move(router).handler()));
   std::fprintf(stderr, "http://%s/hello/you\n", server.endpoint().to_string().c_str());
-  loop.run();
+  or_throw(run_until_signal(loop, std::chrono::seconds(10), server));
 }

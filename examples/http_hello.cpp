@@ -56,11 +56,7 @@ void log_exception(const std::exception_ptr& thrown) try {
   std::fprintf(stderr, "%s\n", error.what());
 }
 
-Task<> shut_down_and_stop(http::Server& server, EventLoop& loop) {
-  co_await server.shut_down(std::chrono::seconds(10));
-  loop.stop();
-}
-
+/// Asks the server, and ends it as a signal would.
 Task<> ask(http::Server& server, EventLoop& loop, bool& answered) {
   auto stream = or_throw(co_await TcpStream::connect(server.endpoint()), "connect");
   or_throw(
@@ -73,7 +69,7 @@ Task<> ask(http::Server& server, EventLoop& loop, bool& answered) {
   }
   answered = received.find("Hello, world") && received.find("\r\n\r\n5\n") &&
              received.find("tick 2") && received.find("404 Not Found");
-  co_await shut_down_and_stop(server, loop);
+  Signal::feed(loop, SIGTERM);
 }
 
 int main(int argc, char** argv) try {
@@ -87,13 +83,9 @@ int main(int argc, char** argv) try {
   auto server = or_throw(http::Server::listen(loop, at, std::move(router).handler(), options),
                          "listen on " + at.to_string());
   std::fprintf(stderr, "listening on http://%s\n", server.endpoint().to_string().c_str());
-  const auto shut_down = [&](int) { spawn(loop, shut_down_and_stop(server, loop)); };
-  Signal interrupt(loop, SIGINT, shut_down);
-  Signal terminate(loop, SIGTERM, shut_down);
-  for (Signal* signal : {&interrupt, &terminate}) or_throw(signal->start());
   bool answered = argc > 1;
   if (!answered) spawn(loop, ask(server, loop, answered));
-  loop.run();
+  or_throw(run_until_signal(loop, std::chrono::seconds(10), server));
   return answered ? 0 : 1;
 } catch (const std::exception& error) {
   return std::fprintf(stderr, "%s\n", error.what()), 1;

@@ -22,6 +22,7 @@ Task<> answer(TcpStream peer) {
   static_cast<void>(co_await peer.write(std::to_string(::getpid())));
 }
 
+/// Starts a new process, and ends this one as SIGTERM would.
 Task<> renew(EventLoop& loop, TcpServer& server) {
   const std::vector<PassedListener> passed{{&server, "web"}};
   const auto started = co_await start_new_process(passed);
@@ -29,13 +30,7 @@ Task<> renew(EventLoop& loop, TcpServer& server) {
     std::fprintf(stderr, "no new process: %s\n", started.error().message().c_str());
     co_return;
   }
-  co_await server.shut_down(10s);
-  loop.stop();
-}
-
-Task<> end(EventLoop& loop, TcpServer& server) {
-  co_await server.shut_down(10s);
-  loop.stop();
+  Signal::feed(loop, SIGTERM);
 }
 
 /// Returns the PID that the server sends; 0 if no server answers.
@@ -84,11 +79,12 @@ int main(int argc, char** argv) {
     loop.run();
     return refused ? 1 : 0;
   }
-  // Before the first response, after which a client may send one of these signals.
   Signal hang_up(loop, SIGHUP, [&](int) { spawn(loop, renew(loop, *server)); });
-  Signal terminate(loop, SIGTERM, [&](int) { spawn(loop, end(loop, *server)); });
-  if (!hang_up.start() || !terminate.start()) return 1;
-  server->serve(answer);
-  notify_ready();
-  loop.run();
+  if (!hang_up.start()) return 1;
+  // After its signals are watched, because a client may send one as soon as it has a response.
+  loop.post([&server] {
+    server->serve(answer);
+    notify_ready();
+  });
+  return run_until_signal(loop, 10s, *server) ? 0 : 1;
 }

@@ -5,7 +5,6 @@
 //   tls_proxy CERTIFICATE KEY 0.0.0.0:443 127.0.0.1:80 [PROXY]
 //
 // With PROXY, it begins each connection with a header that describes the client and its TLS.
-#include <csignal>
 #include <cstdio>
 #include <expected>
 #include <string>
@@ -61,7 +60,6 @@ int main(int argc, char** argv) try {
   ListenOptions mode;
   mode.tls = tls;
 
-  EventLoop loop;
   LoopGroup group;
   auto server = or_throw(TcpServerGroup::listen(group, at, mode), "listen on " + at.to_string());
   const bool describes = argc > 5;
@@ -69,9 +67,7 @@ int main(int argc, char** argv) try {
   std::printf("listening on %s\n", server.endpoint().to_string().c_str());
   std::fflush(stdout);
 
-  Signal end(loop, SIGTERM, [&](int) { loop.stop(); });
-  or_throw(end.start());
-  loop.run();
+  or_throw(run_until_signal(10s, server));
 } catch (const std::exception& error) {
   return std::fprintf(stderr, "%s\n", error.what()), 1;
 }

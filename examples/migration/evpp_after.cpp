@@ -1,6 +1,5 @@
 // The service of docs/migrating-from-evpp.md with Tambour: several threads answer requests.
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -58,8 +57,5 @@ int main() {
                                                    std::move(router).handler(), options));
   std::printf("http://%s\n", server.endpoint().to_string().c_str());
   std::fflush(stdout);
-  EventLoop loop;  // For the signals, timers and other tasks of the main thread.
-  Signal terminate(loop, SIGTERM, [&](int) { loop.stop(); });
-  or_throw(terminate.start());
-  loop.run();
+  or_throw(run_until_signal(std::chrono::seconds(10), server));  // SIGINT or SIGTERM.
 }

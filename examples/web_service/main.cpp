@@ -4,7 +4,6 @@
 //
 //   build/examples/web_service [ADDRESS [CERTIFICATE KEY]]
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <optional>
@@ -28,11 +27,6 @@ void log_exception(const std::exception_ptr& thrown) {
 
 void log_response(const http::AccessRecord& record) {
   std::printf("%s\n", http::format_combined(record).c_str());
-}
-
-Task<> shut_down_and_stop(EventLoop& loop, http::Server& server) {
-  co_await server.shut_down(10s);  // Requests in progress are answered.
-  loop.stop();
 }
 
 tls::ServerContext tls_context(const char* certificate, const char* key) {
@@ -66,12 +60,8 @@ int main(int argc, char** argv) try {
                         "listen on port 80");
   std::fprintf(stderr, "listening on %s\n", server.endpoint().to_string().c_str());
 
-  const auto shut_down = [&](int) { spawn(loop, shut_down_and_stop(loop, server)); };
-  Signal interrupt(loop, SIGINT, shut_down);
-  Signal terminate(loop, SIGTERM, shut_down);
-  or_throw(interrupt.start());
-  or_throw(terminate.start());
-  loop.run();
+  // Requests in progress are answered.
+  or_throw(run_until_signal(loop, 10s, server, redirect));
 } catch (const std::exception& error) {
   return std::fprintf(stderr, "%s\n", error.what()), 1;
 }

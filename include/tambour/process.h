@@ -4,3 +4,4 @@
 
 #include <tambour/process/inherited_listeners.h>  // IWYU pragma: export
 #include <tambour/process/process.h>              // IWYU pragma: export
+#include <tambour/process/run_until_signal.h>     // IWYU pragma: export

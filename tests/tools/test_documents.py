@@ -96,6 +96,14 @@ class Documents(unittest.TestCase):
             self.assertTrue(any(block in program for program in programs),
                             f"not in a program:\n{block}")
 
+    def test_what_the_pages_with_a_program_quote_is_in_it(self) -> None:
+        for page, program in (("awaitables", "callback_api"), ("per-loop-state", "per_loop_state")):
+            document = (ROOT / f"docs/{page}.md").read_text()
+            blocks = re.findall(r"```cpp\n(.*?)```", document, re.DOTALL)
+            example = (ROOT / f"examples/{program}.cpp").read_text()
+            # The other blocks are sketches.
+            self.assertGreaterEqual(sum(block in example for block in blocks), 2, page)
+
     def test_what_web_service_md_quotes_of_its_tests_is_in_them(self) -> None:
         document = (ROOT / "docs/web-service.md").read_text().split("\n## Tests")[1]
         blocks = re.findall(r"```cpp\n(.*?)```", document, re.DOTALL)
