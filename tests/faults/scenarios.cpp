@@ -479,6 +479,7 @@ const std::vector<Scenario>& all_scenarios() {
       {"workers", play_workers},
       {"channels", play_channels},
       {"calls_on_another_loop", play_calls_on_another_loop},
+      {"handles", play_handles},
       {"files", play_files},
       {"names", play_names},
       {"watcher", play_watcher},

@@ -37,6 +37,7 @@ Error play_echo(EventLoop& loop);
 // Scenarios of tasks (task_scenarios.cpp).
 Error play_channels(EventLoop& loop);
 Error play_calls_on_another_loop(EventLoop& loop);
+Error play_handles(EventLoop& loop);
 
 // Scenarios of names of files (file_scenarios.cpp).
 Error play_names(EventLoop& loop);

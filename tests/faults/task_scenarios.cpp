@@ -1,7 +1,8 @@
-// Scenarios of tasks: channels, mutexes and calls on other loops.
+// Scenarios of tasks: channels, mutexes, calls on other loops, handles and callbacks.
 #include <cerrno>
 #include <exception>
 #include <functional>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,6 +33,27 @@ Task<> send_all(TaskChannel<std::string>& to, int items) {
 Task<Result<int>> twice(std::vector<int> numbers) {
   co_await sleep_for(std::chrono::seconds(0));
   co_return 2 * numbers.front();
+}
+
+/// Handles of tasks, one of which is stopped and one cancelled, and a callback.
+Task<int> use_handles(EventLoop& loop) {
+  std::stop_source stop;
+  TaskScope jobs(loop);
+  auto first = jobs.spawn(twice(std::vector<int>(10, 1)));
+  auto second = jobs.spawn(with_stop_token(stop.get_token(), sleep_for(std::chrono::hours(1))));
+  auto third = jobs.spawn(as_task(uncancellable(sleep_for(std::chrono::hours(1)))));
+  stop.request_stop();
+  const Result<> stopped = co_await second.join();
+  EXPECT_EQ(stopped.error(), system_error(ECANCELED));
+  third.cancel();
+  auto start = [&loop](const Completion<int>& done) {
+    done.on_stop([](const Completion<int>& late) { late.fail(system_error(ECANCELED)); });
+    loop.post([done] { done.complete(3); });
+  };
+  const Result<int> called = co_await from_callback<int>(start);
+  const Result<int> doubled = co_await first.join();
+  co_await jobs.shut_down(std::chrono::seconds(0));
+  co_return called.value() + doubled.value();
 }
 
 }  // namespace
@@ -90,6 +112,12 @@ Error play_calls_on_another_loop(EventLoop& loop) {
   run_until(loop, done, "the end of the calls");
   EXPECT_EQ(error ? 12 : sum, 12);
   return error;
+}
+
+Error play_handles(EventLoop& loop) {
+  // A failed allocation leaves the task as an exception.
+  EXPECT_EQ(block_on(loop, use_handles(loop)), 5);
+  return {};
 }
 
 }  // namespace tambour::test

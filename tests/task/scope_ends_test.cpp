@@ -15,6 +15,7 @@
 
 #include <tambour/loop/event_loop.h>
 #include <tambour/loop/timer.h>
+#include <tambour/task/cancellation.h>
 #include <tambour/task/combinators.h>
 #include <tambour/task/event.h>
 #include <tambour/task/scope.h>
