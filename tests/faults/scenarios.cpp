@@ -478,6 +478,8 @@ const std::vector<Scenario>& all_scenarios() {
       {"tasks", play_tasks},
       {"workers", play_workers},
       {"channels", play_channels},
+      {"shared_channels", play_shared_channels},
+      {"signal_set", play_signal_set},
       {"calls_on_another_loop", play_calls_on_another_loop},
       {"handles", play_handles},
       {"files", play_files},

@@ -36,6 +36,8 @@ Error play_echo(EventLoop& loop);
 
 // Scenarios of tasks (task_scenarios.cpp).
 Error play_channels(EventLoop& loop);
+Error play_shared_channels(EventLoop& loop);
+Error play_signal_set(EventLoop& loop);
 Error play_calls_on_another_loop(EventLoop& loop);
 Error play_handles(EventLoop& loop);
 

@@ -1,5 +1,8 @@
-// Scenarios of tasks: channels, mutexes, calls on other loops, handles and callbacks.
+// Scenarios of tasks: channels, mutexes, semaphores, signals, calls on other loops, handles and
+// callbacks.
 #include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <exception>
 #include <functional>
 #include <stop_token>
@@ -80,6 +83,99 @@ Error play_channels(EventLoop& loop) {
       std::ref(channel));
   run_until(loop, [&] { return scope.empty(); }, "the end of the channel");
   EXPECT_EQ(error ? 12 : received, 12);
+  return error;
+}
+
+namespace {
+
+struct Shared {
+  explicit Shared(EventLoop& loop) : semaphore(loop, 1) {}
+  ConcurrentChannel<std::string> channel{2};
+  Broadcast<std::string> broadcast{16};
+  Watch<std::string> watch{"an initial value that is too long for the buffer of a string"};
+  TaskSemaphore semaphore;
+  int received = 0;
+};
+
+/// Passes each item on to the broadcast.
+Task<> forward_all(Shared& shared) {
+  while (auto item = co_await shared.channel.receive()) {
+    const auto permit = co_await shared.semaphore.acquire();
+    EXPECT_TRUE(permit);
+    ++shared.received;
+    if (!shared.broadcast.send(*std::move(item))) co_return;
+  }
+}
+
+Task<> send_shared(Shared& shared) {
+  for (int i = 0; i < 6; ++i) {
+    if (!co_await shared.channel.send("an item that is too long for the buffer of a string"))
+      co_return;
+  }
+  shared.channel.close();
+  shared.watch.set("another value that is too long for the buffer of a string");
+}
+
+/// Ends when the value has changed and all messages have been received.
+Task<> select_all(EventLoop& loop, Shared& shared, Broadcast<std::string>::Receiver from,
+                  Watch<std::string>::Receiver watched) {
+  Interval interval(loop, std::chrono::hours(1));
+  int messages = 0;
+  for (bool has_changed = false; !has_changed || messages < shared.received || messages < 6;) {
+    const auto first = co_await select(from.receive(), watched.changed(), interval.tick());
+    if (first.index() == 0) {
+      if (!std::get<0>(first)) co_return;
+      ++messages;
+    } else {
+      if (!std::get<1>(first)) co_return;
+      has_changed = true;
+    }
+  }
+}
+
+}  // namespace
+
+Error play_shared_channels(EventLoop& loop) {
+  Error error;
+  Shared shared(loop);
+  TaskScope scope(loop);
+  // Allocations of the tasks throw.
+  scope.set_exception_handler([&](const std::exception_ptr&) {
+    error = system_error(ENOMEM);
+    shared.channel.close();
+    shared.broadcast.close();
+    shared.watch.close();
+  });
+  scope.spawn(select_all, std::ref(loop), std::ref(shared), shared.broadcast.subscribe(),
+              shared.watch.subscribe());
+  scope.spawn(forward_all, std::ref(shared));
+  scope.spawn(send_shared, std::ref(shared));
+  run_until(loop, [&] { return scope.empty(); }, "the end of the channels");
+  EXPECT_EQ(error ? 6 : shared.received, 6);
+  return error;
+}
+
+Error play_signal_set(EventLoop& loop) {
+  Error error;
+  TaskScope scope(loop);
+  scope.set_exception_handler(
+      [&error](const std::exception_ptr&) { error = system_error(ENOMEM); });
+  scope.spawn(
+      [](EventLoop& here, Error& reported) -> Task<> {
+        auto signals = SignalSet::open(here, {SIGUSR1, SIGUSR2});
+        if (!signals) {
+          reported = signals.error();
+          co_return;
+        }
+        ::raise(SIGUSR2);
+        const auto signal = co_await signals->next();
+        EXPECT_EQ(signal, Result<int>(SIGUSR2));
+        // The wall clock needs a timerfd.
+        const auto slept = co_await sleep_until(WallTime());
+        if (!slept) reported = slept.error();
+      },
+      std::ref(loop), std::ref(error));
+  run_until(loop, [&] { return scope.empty(); }, "the signal");
   return error;
 }
 

@@ -1,11 +1,6 @@
 // A bounded queue between tasks of one loop.
 //
-// To send from another thread, post a callback to the loop that calls try_send():
-//
-//   loop.post([&channel, item] { if (!channel.try_send(item)) ++dropped; });
-//
-// The post queue has its own limit; a producer on another thread that must not outrun the consumer
-// needs a reply for each item, or awaits run_on() (see <tambour/threads/run_on.h>).
+// Between loops, and with plain threads, use ConcurrentChannel of <tambour/threads/channel.h>.
 #pragma once
 
 #include <algorithm>
