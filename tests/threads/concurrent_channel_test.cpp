@@ -18,6 +18,7 @@
 #include <tambour/tambour.h>
 
 #include "support/on_every_backend.h"
+#include "support/process.h"
 #include "support/random.h"
 
 namespace tambour::concurrent_channel_test {
@@ -199,6 +200,42 @@ TEST_P(ConcurrentChannels, waits_may_outlive_the_loop) {
   EXPECT_EQ(channel.try_receive(), Result<int>(1));
   EXPECT_TRUE(channel.try_send(2));
   scope.request_stop();
+}
+
+TEST_P(ConcurrentChannels, waits_end_in_a_forked_child) {
+  if (loop().backend().kind == BackendKind::simulated) GTEST_SKIP() << "no processes";
+  Channel channel(2);
+  Channel full(1);
+  Broadcast<int> broadcast(1);
+  auto receiver = broadcast.subscribe();
+  EXPECT_TRUE(full.try_send(1));
+  spawn(loop(), receive_one(channel));
+  spawn(loop(), receive_one(channel));
+  spawn(loop(), send_one(full, 2));
+  spawn(loop(), [&]() -> Task<> {
+    const auto message = co_await receiver.receive();
+    ends.push_back(message ? Error() : message.error());
+  });
+  run_iterations();
+  // The parent's loop has not taken this wakeup from its mailbox.
+  EXPECT_TRUE(channel.try_send(1));
+  EXPECT_EQ(test::in_child([&] {
+              if (!loop().after_fork()) return 1;
+              loop().run();
+              if (ends != std::vector<Error>(4, cancelled)) return 2;
+              const bool refuses = channel.try_send(1).error() == cancelled &&
+                                   channel.try_receive().error() == cancelled &&
+                                   broadcast.send(1).error() == cancelled;
+              return refuses ? 0 : 3;
+            }),
+            0);
+  EXPECT_TRUE(ends.empty());
+  channel.close();
+  EXPECT_EQ(full.try_receive(), Result<int>(1));
+  broadcast.close();
+  loop().run();
+  EXPECT_EQ(ends.size(), 4U);
+  EXPECT_EQ(received, std::vector<int>{1});
 }
 
 TEST_P(ConcurrentChannels, combinators_lose_no_item) {
