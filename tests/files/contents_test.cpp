@@ -56,17 +56,23 @@ Task<> play_with_replacement(std::string folder) {
   EXPECT_TRUE(co_await fs::replace_file(path, long_text()));
   EXPECT_EQ(co_await fs::read_file(path), long_text());
   EXPECT_EQ(co_await fs::read_file(folder + "/old"), "first");
-  if (reader) EXPECT_EQ(co_await reader->size(), 5U);
+  if (reader) {
+    EXPECT_EQ(co_await reader->size(), 5U);
+  }
   const auto status = co_await fs::status(path);
   EXPECT_TRUE(status);
-  if (status) EXPECT_EQ(status->permissions, 0640U);
+  if (status) {
+    EXPECT_EQ(status->permissions, 0640U);
+  }
   fs::ReplaceOptions options;
   options.permissions = 0604;
   options.sync = false;
   EXPECT_TRUE(co_await fs::replace_file(path, "", options));
   const auto last = co_await fs::status(path);
   EXPECT_TRUE(last);
-  if (last) EXPECT_EQ(last->permissions, 0604U);
+  if (last) {
+    EXPECT_EQ(last->permissions, 0604U);
+  }
   EXPECT_EQ(co_await fs::read_file(path), "");
   EXPECT_EQ(co_await fs::read_file(folder + "/old", 5), "first");
   EXPECT_EQ(error_of(co_await fs::read_file(folder + "/old", 4)), system_error(EFBIG));
@@ -87,7 +93,9 @@ Task<> play_with_copies(std::string folder) {
   EXPECT_EQ(co_await fs::read_file(to), long_text());
   const auto status = co_await fs::status(to);
   EXPECT_TRUE(status);
-  if (status) EXPECT_EQ(status->permissions, 0600U);
+  if (status) {
+    EXPECT_EQ(status->permissions, 0600U);
+  }
   EXPECT_EQ(error_of(co_await fs::copy_file(from, to)), system_error(EEXIST));
   EXPECT_TRUE(co_await fs::replace_file(from, "short"));
   EXPECT_EQ(co_await fs::copy_file(from, to, fs::Existing::replace), 5U);
@@ -113,7 +121,9 @@ Task<> play_with_temporaries(std::string folder) {
     EXPECT_EQ(first.size(), folder.size() + 6 + 12);
     const auto status = co_await fs::status(first);
     EXPECT_TRUE(status);
-    if (status) EXPECT_EQ(status->permissions, 0600U);
+    if (status) {
+      EXPECT_EQ(status->permissions, 0600U);
+    }
     fs::TemporaryFile moved(std::move(*temporary));
     EXPECT_EQ(temporary->path(), "");
     EXPECT_TRUE(co_await moved.file().write_at("x", 0));
@@ -196,7 +206,9 @@ TEST_P(Contents, of_files_without_a_size_are_read_and_copied) {
     EXPECT_TRUE(size) << error_of(size).message();
     const auto copy = co_await fs::read_file(at + "/copy");
     EXPECT_TRUE(copy && copy->starts_with("Limit"));
-    if (size && copy) EXPECT_EQ(copy->size(), *size);
+    if (size && copy) {
+      EXPECT_EQ(copy->size(), *size);
+    }
   }(folder.path()));
 }
 
@@ -222,7 +234,9 @@ TEST_P(Contents, of_a_directory_for_temporary_files_that_the_environment_names) 
   run([](std::string at) -> Task<> {
     auto temporary = co_await fs::TemporaryFile::create();
     EXPECT_TRUE(temporary);
-    if (temporary) EXPECT_TRUE(temporary->path().starts_with(at + "/tmp-"));
+    if (temporary) {
+      EXPECT_TRUE(temporary->path().starts_with(at + "/tmp-"));
+    }
   }(folder.path()));
   ::unsetenv("TMPDIR");
 }

@@ -95,8 +95,12 @@ Task<> play_with_statuses(std::string folder) {
   EXPECT_EQ(error_of(co_await file->allocate(0, 0)), system_error(EINVAL));
   const auto opened = co_await file->status();
   EXPECT_TRUE(opened);
-  if (allocated && opened) EXPECT_EQ(opened->size, 100'000U);
-  if (opened) EXPECT_TRUE(opened->is_same_file(*status));
+  if (allocated && opened) {
+    EXPECT_EQ(opened->size, 100'000U);
+  }
+  if (opened) {
+    EXPECT_TRUE(opened->is_same_file(*status));
+  }
   file->close();
   EXPECT_EQ(error_of(co_await file->status()), system_error(EBADF));
   const auto directory = co_await fs::status(folder);
@@ -137,7 +141,9 @@ Task<> play_with_directories(std::string folder) {
   EXPECT_TRUE(co_await fs::create_directories(deep));
   const auto status = co_await fs::status(folder + "/x/y/z");
   EXPECT_TRUE(status && status->is_directory());
-  if (status) EXPECT_EQ(status->permissions, 0750U);
+  if (status) {
+    EXPECT_EQ(status->permissions, 0750U);
+  }
   EXPECT_EQ(error_of(co_await fs::create_directory(folder + "/x")), system_error(EEXIST));
   co_await write_text(folder + "/x/file", "");
   EXPECT_EQ(error_of(co_await fs::create_directories(folder + "/x/file")), system_error(EEXIST));
@@ -174,7 +180,9 @@ Task<> play_with_links(std::string folder) {
   EXPECT_TRUE(co_await fs::create_hard_link(folder + "/target", folder + "/other"));
   const auto other = co_await fs::status(folder + "/other");
   EXPECT_TRUE(other && target && other->is_same_file(*target));
-  if (other) EXPECT_EQ(other->links, 2U);
+  if (other) {
+    EXPECT_EQ(other->links, 2U);
+  }
   EXPECT_EQ(error_of(co_await fs::create_hard_link(folder + "/target", folder + "/other")),
             system_error(EEXIST));
   EXPECT_TRUE(co_await fs::create_directories(folder + "/one/two"));

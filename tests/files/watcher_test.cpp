@@ -67,7 +67,9 @@ class Watchers : public test::OnEveryBackend {
     run([](fs::Watcher& from) -> Task<> {
       auto got = co_await timeout(50ms, from.next());
       EXPECT_FALSE(got) << got->name;
-      if (!got) EXPECT_EQ(got.error(), system_error(ETIMEDOUT));
+      if (!got) {
+        EXPECT_EQ(got.error(), system_error(ETIMEDOUT));
+      }
     }(watcher));
   }
 
@@ -198,7 +200,9 @@ TEST_P(Watchers, are_stopped_without_losing_events) {
   ASSERT_EQ(std::rename((a + "/x").c_str(), (folder.path() + "/x").c_str()), 0);
   run([](fs::Watcher& from) -> Task<> {
     auto got = co_await timeout(1ms, from.next());
-    if (got) EXPECT_EQ(got->change, Change::removed);  // On a slow machine.
+    if (got) {
+      EXPECT_EQ(got->change, Change::removed);  // On a slow machine.
+    }
   }(watcher));
   ::mkdir((a + "/y").c_str(), 0755);
   fs::ChangeEvent event = next();

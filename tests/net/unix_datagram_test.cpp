@@ -63,12 +63,20 @@ Task<> exchange(EventLoop& loop, std::string first, std::string second) {
   EXPECT_FALSE(hello->credentials);
   const auto empty = co_await b->receive(bytes);
   EXPECT_TRUE(empty);
-  if (empty) EXPECT_EQ(empty->size, 0U);
-  if (empty) EXPECT_EQ(empty->from.address(), "");
+  if (empty) {
+    EXPECT_EQ(empty->size, 0U);
+  }
+  if (empty) {
+    EXPECT_EQ(empty->from.address(), "");
+  }
   const auto cut = co_await b->receive(bytes);
   EXPECT_TRUE(cut);
-  if (cut) EXPECT_EQ(cut->size, 100U);
-  if (cut) EXPECT_TRUE(cut->is_truncated);
+  if (cut) {
+    EXPECT_EQ(cut->size, 100U);
+  }
+  if (cut) {
+    EXPECT_TRUE(cut->is_truncated);
+  }
   // Connected: a reply without a name.
   EXPECT_TRUE(b->connect(hello->from));
   EXPECT_EQ(b->peer_endpoint(), name_of(first));
@@ -77,7 +85,9 @@ Task<> exchange(EventLoop& loop, std::string first, std::string second) {
   for (const std::string_view expected : {"reply", "again"}) {
     const auto reply = co_await a->receive(bytes);
     EXPECT_TRUE(reply);
-    if (reply) EXPECT_EQ(text_of(bytes, reply->size), expected);
+    if (reply) {
+      EXPECT_EQ(text_of(bytes, reply->size), expected);
+    }
   }
   EXPECT_EQ(error_of(co_await unnamed->send(bytes_of("x"))), system_error(ENOTCONN));
   EXPECT_EQ(error_of(co_await a->send_to(bytes_of("x"), Endpoint::loopback_v4(1))),
@@ -162,7 +172,9 @@ Task<> overfill(UnixDatagramSocket& from, UnixDatagramSocket& to, const Endpoint
     for (int i = 0; i < count; ++i) {
       const auto got = co_await socket.receive(bytes);
       EXPECT_TRUE(got);
-      if (got) EXPECT_EQ(text_of(bytes, got->size), std::to_string(i));
+      if (got) {
+        EXPECT_EQ(text_of(bytes, got->size), std::to_string(i));
+      }
     }
   };
   co_await when_all(send_all(from, name), receive_all(to));
@@ -266,7 +278,9 @@ TEST_P(UnixDatagrams, pass_descriptors_and_credentials) {
     EXPECT_EQ(two->descriptors.size(), 2U);
     EXPECT_FALSE(two->are_descriptors_truncated);
     EXPECT_TRUE(two->credentials);
-    if (two->credentials) EXPECT_EQ(two->credentials->process, ::getpid());
+    if (two->credentials) {
+      EXPECT_EQ(two->credentials->process, ::getpid());
+    }
     if (two->descriptors.size() == 2) {
       EXPECT_EQ(::write(two->descriptors[1].get(), "x", 1), 1);
       char byte = 0;
@@ -274,12 +288,20 @@ TEST_P(UnixDatagrams, pass_descriptors_and_credentials) {
     }
     const auto one = co_await to.receive(bytes, 1);
     EXPECT_TRUE(one);
-    if (one) EXPECT_EQ(one->descriptors.size(), 1U);
-    if (one) EXPECT_TRUE(one->are_descriptors_truncated);
+    if (one) {
+      EXPECT_EQ(one->descriptors.size(), 1U);
+    }
+    if (one) {
+      EXPECT_TRUE(one->are_descriptors_truncated);
+    }
     const auto none = co_await to.receive(bytes);
     EXPECT_TRUE(none);
-    if (none) EXPECT_TRUE(none->descriptors.empty());
-    if (none) EXPECT_TRUE(none->are_descriptors_truncated);
+    if (none) {
+      EXPECT_TRUE(none->descriptors.empty());
+    }
+    if (none) {
+      EXPECT_TRUE(none->are_descriptors_truncated);
+    }
     const std::vector<int> many(254, pipe[0]);
     EXPECT_EQ(error_of(co_await from.send(bytes_of("x"), many)), system_error(EINVAL));
   }(pair->first, pair->second));
