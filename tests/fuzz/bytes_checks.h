@@ -56,6 +56,9 @@ void check_http_server(Bytes bytes);
 void check_coding(Bytes bytes);
 /// Cookies: arbitrary fields, read and written again, and in a jar.
 void check_cookie(Bytes bytes);
+/// Lists of addresses that proxies append to: a client cannot choose its address. And text that is
+/// escaped for JSON and HTML.
+void check_forwarded(Bytes bytes);
 /// Forms of multipart/form-data, divided in several ways, compared with a plain search for the
 /// boundary; parameters of fields, and names of files.
 void check_multipart(Bytes bytes);

@@ -78,6 +78,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Target{"hpack", fuzz::check_hpack}, Target{"h2_frames", fuzz::check_h2_frames},
                     Target{"http_server", fuzz::check_http_server},
                     Target{"coding", fuzz::check_coding}, Target{"cookie", fuzz::check_cookie},
+                    Target{"forwarded", fuzz::check_forwarded},
                     Target{"multipart", fuzz::check_multipart},
                     Target{"websocket", fuzz::check_websocket},
                     Target{"event_stream", fuzz::check_event_stream}),

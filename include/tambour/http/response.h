@@ -114,9 +114,10 @@ class Response {
   /// frame a message are ignored.
   [[nodiscard]] Task<Result<>> send_interim(Status status, Fields fields = {});
 
-  /// Gives the response up: the connection is reset when the handler has ended, so that the client
-  /// does not take a part for the whole. For a source that fails in the middle of the body.
-  void abandon() noexcept;
+  /// The response cannot be completed, for example because its source has failed: the connection is
+  /// reset, so that the client does not take the part for the whole. If the response has not begun,
+  /// the server answers 502 instead, unless the handler sends another one.
+  void abort() noexcept;
 
   /// Sends a part of the body, and the head before the first one. Waits until the kernel has
   /// accepted it. Only one task may write at a time. A write that is cancelled ends the connection,

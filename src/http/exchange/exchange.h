@@ -102,7 +102,7 @@ class Exchange final : public ResponseSink, public BodyStream {
     return std::exchange(expects_continue_, false) && !response().has_begun();
   }
   /// A part of the body has arrived, or its end.
-  void body_arrived(std::size_t bytes) noexcept {
+  void body_arrived(std::size_t bytes = 0) noexcept {
     expects_continue_ = false;
     body_bytes_ += bytes;
   }

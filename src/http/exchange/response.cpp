@@ -68,7 +68,7 @@ void Response::drop_handler_fields() {
   head_.fields = std::move(kept);
 }
 
-void Response::abandon() noexcept { checked(exchange_, "Response::abandon()").abandon(); }
+void Response::abort() noexcept { checked(exchange_, "Response::abort()").cut_response(); }
 
 /// The head of a response whose body follows in pieces.
 Result<> Response::begin() {

@@ -59,8 +59,8 @@ class Wire {
 
   /// Queues the head. If it fails (http::ErrorCode::bad_status, bad_reason), nothing was queued.
   [[nodiscard]] virtual Result<> begin(const ResponseHead& head, const BodyPlan& plan) = 0;
-  /// Queues an interim response, unless the client does not understand any.
-  [[nodiscard]] virtual Result<> begin_interim(const ResponseHead& head) = 0;
+  /// Queues an interim response, unless the client or this wire does not support any.
+  [[nodiscard]] virtual Result<> begin_interim(const ResponseHead& /*head*/) { return {}; }
   /// Queues a part of the body, which is moved from.
   virtual void write(Buffer&& piece) = 0;
   /// Sends a part of a file. Calls Exchange::count_sent() for what was sent of it.

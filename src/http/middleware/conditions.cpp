@@ -128,10 +128,10 @@ Result<> Tagger::send(ResponseHead& head, BodyPlan plan, Buffer&& body) {
   return next().send(head, {.kind = BodyPlan::Kind::none}, Buffer());
 }
 
-/// `next` has been started with the filter in front of the response.
+/// The filter is in front of the response while the handler runs.
 Task<> run_tagged(std::size_t bytes_max, Request& request, Response& response,
                   const Handler& next) {
-  const Tagger tagger(request, response, bytes_max);
+  Tagger tagger(request, response, bytes_max);
   co_await next.run(request, response);
 }
 

@@ -39,7 +39,7 @@ Task<> run_limited(Duration limit, Task<> task, Response& response) {
   if (waited || waited.error() != system_error(ETIMEDOUT) || ended.is_set())
     co_return co_await scope.join();
   const bool has_begun = response.has_begun();
-  if (has_begun && !response.has_ended()) response.abandon();
+  if (has_begun && !response.has_ended()) response.abort();
   if (!has_begun)
     static_cast<void>(
         response.send_error(Status::service_unavailable, "the time limit has passed"));

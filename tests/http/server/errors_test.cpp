@@ -191,7 +191,7 @@ TEST_F(HttpErrors, after_a_part_of_the_response_reset_the_connection) {
   serve([](Request&, Response& response) -> Task<> {
     const auto written = co_await response.write("part");
     EXPECT_TRUE(written);
-    response.abandon();
+    response.abort();
   });
   const std::string answer = ask(get("/"));
   EXPECT_NE(answer.find("part"), std::string::npos) << answer;

@@ -68,7 +68,7 @@ TEST_F(HttpMisuse, each_function_after_its_handler) {
       [](Request&, Response& response) {
         static_cast<void>(response.send_interim(http::Status::processing));
       },
-      [](Request&, Response& response) { response.abandon(); },
+      [](Request&, Response& response) { response.abort(); },
       [](Request& request, Response&) {
         static_cast<void>(request.reject(http::ErrorCode::bad_parameter, ""));
       },
