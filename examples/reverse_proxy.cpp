@@ -30,12 +30,12 @@ Task<> demonstrate(EventLoop& loop, std::string url, bool& passed) {
 
 int main(int argc, char** argv) try {
   EventLoop loop;
-  std::vector<http::Server> own;
-  for (const char* name : {"a", "b"}) own.push_back(name_server(loop, name));
+  std::vector<http::Server> servers;
+  for (const char* name : {"a", "b"}) servers.push_back(name_server(loop, name));
   http::ReverseProxyOptions options;
   for (int i = 2; i < argc; ++i) options.upstreams.push_back({argv[i]});
   if (argc <= 2)
-    for (const http::Server& server : own)
+    for (const http::Server& server : servers)
       options.upstreams.push_back({"http://" + server.endpoint().to_string()});
   options.health_check.path = "/health";
   auto proxy = or_throw(http::ReverseProxy::create(loop, std::move(options)));

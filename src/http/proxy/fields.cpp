@@ -123,11 +123,11 @@ void remove_hop_by_hop(Fields& fields, bool keeps_upgrade) {
   if (has_trailers) static_cast<void>(fields.add("TE", "trailers"));
 }
 
-void set_forwarded(Fields& fields, const ClientIdentity& client, ForwardedFields which) {
+void set_forwarded(Fields& fields, const ClientIdentity& client, ForwardedFields kind) {
   if (!client.is_trusted) remove_about_client(fields);
-  if (which == ForwardedFields::x_forwarded || which == ForwardedFields::both)
+  if (kind == ForwardedFields::x_forwarded || kind == ForwardedFields::both)
     add_x_forwarded(fields, client);
-  if (which == ForwardedFields::forwarded || which == ForwardedFields::both)
+  if (kind == ForwardedFields::forwarded || kind == ForwardedFields::both)
     add_forwarded(fields, client);
 }
 

@@ -27,7 +27,7 @@ struct ClientIdentity {
 
 /// Removes what an untrusted client says about itself, also under names that CGI does not
 /// distinguish ("X_Forwarded_For"), and adds what is known.
-void set_forwarded(Fields& fields, const ClientIdentity& client, ForwardedFields which);
+void set_forwarded(Fields& fields, const ClientIdentity& client, ForwardedFields kind);
 
 /// The number of proxies in the field Via.
 [[nodiscard]] std::size_t hops_of(const Fields& fields) noexcept;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <functional>
+#include <new>
 #include <utility>
 
 #include <tambour/task/combinators.h>
@@ -104,8 +105,14 @@ Task<> Server::check() {
     const auto slept = co_await sleep_for(
         Duration(static_cast<std::int64_t>(static_cast<double>(options.interval.count()) * part)));
     if (!slept) co_return;
-    const auto result = co_await timeout(options.timeout, probe());
-    count_check(result.has_value());
+    bool is_success = false;
+    try {
+      const auto result = co_await timeout(options.timeout, probe());
+      is_success = result.has_value();
+    } catch (const std::bad_alloc&) {
+      continue;  // It says nothing about the server.
+    }
+    count_check(is_success);
   }
 }
 

@@ -2,6 +2,7 @@
 #include "http/proxy/state.h"
 
 #include <algorithm>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -34,6 +35,14 @@ void State::set_servers(const Target& target, std::span<const std::string> hosts
     servers.push_back(server);
     server->start_checks();
   }
+}
+
+void State::set_addresses(const Target& target, const std::vector<Endpoint>& addresses) {
+  std::vector<std::string> hosts;
+  for (const Endpoint& endpoint : addresses) {
+    if (hosts.size() < options.addresses_max) hosts.push_back(endpoint.address());
+  }
+  set_servers(target, hosts);
 }
 
 void State::set_targets(std::vector<Target> parsed) {
@@ -71,19 +80,17 @@ Task<> State::resolve(Target target) {
   Resolver* const resolver =
       options.connect.resolver != nullptr ? options.connect.resolver : &dns::Resolver::of(loop);
   for (bool is_first = true;; is_first = false) {
-    auto lookup = resolver->resolve(target.host, target.port, options.connect.family);
-    const auto found = co_await std::move(lookup);
-    if (found) {
-      std::vector<std::string> hosts;
-      for (const Endpoint& endpoint : *found) {
-        if (hosts.size() < options.addresses_max) hosts.push_back(endpoint.address());
-      }
-      set_servers(target, hosts);
+    bool is_found = false;
+    try {
+      auto lookup = resolver->resolve(target.host, target.port, options.connect.family);
+      const auto found = co_await std::move(lookup);
+      if (found) set_addresses(target, *found);
+      is_found = found.has_value();
+    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): tried again soon.
     }
     if (is_first && --unresolved == 0) is_resolved.set();
-    const Duration delay =
-        found ? options.resolve_interval : std::min(retry_delay, options.resolve_interval);
-    if (found && delay <= Duration::zero()) co_return;
+    if (is_found && options.resolve_interval <= Duration::zero()) co_return;
+    const Duration delay = is_found ? options.resolve_interval : retry_delay;
     const auto slept = co_await sleep_for(delay);
     if (!slept) co_return;
   }

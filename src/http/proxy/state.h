@@ -11,6 +11,7 @@
 #include <tambour/detail/namespaces.h>
 #include <tambour/http/reverse_proxy.h>
 #include <tambour/loop/event_loop.h>
+#include <tambour/net/endpoint.h>
 #include <tambour/task/event.h>
 #include <tambour/task/scope.h>
 #include <tambour/task/task.h>
@@ -52,6 +53,7 @@ struct State {
 
  private:
   [[nodiscard]] Task<> resolve(Target target);
+  void set_addresses(const Target& target, const std::vector<Endpoint>& addresses);
   void set_servers(const Target& target, std::span<const std::string> hosts);
   void remove_servers(auto is_removed);
   [[nodiscard]] std::shared_ptr<Server> pick(std::span<const std::shared_ptr<Server>> among,

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 
 #include "base/clock.h"
 
@@ -62,7 +63,11 @@ void Watchdog::restart() noexcept {
 
 void Watchdog::check() {
   if (exchange_ == nullptr) return;
-  if (!gone_) gone_.emplace(request_.disconnect_token(), Gone{*this});
+  try {
+    if (!gone_) gone_.emplace(request_.disconnect_token(), Gone{*this});
+  } catch (
+      const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): tried again with the next limit.
+  }
   if (exchange_ == nullptr) return;
   const TimePoint now = loop_.now();
   const bool is_late = limit_ > Duration::zero() && now - since_ >= limit_;

@@ -27,7 +27,7 @@
 #include "http/support/client.h"
 #include "support/scale.h"
 
-namespace tambour::proxy_load_test {
+namespace tambour::load_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -329,4 +329,4 @@ TEST_F(ProxyLoad, thousands_of_slow_clients) {
 }
 
 }  // namespace
-}  // namespace tambour::proxy_load_test
+}  // namespace tambour::load_test

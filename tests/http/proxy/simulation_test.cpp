@@ -16,10 +16,10 @@
 
 #include <tambour/tambour.h>
 
-#include "http/support/proxied.h"
+#include "http/proxy/proxied.h"
 #include "support/scale.h"
 
-namespace tambour::proxy_simulation_test {
+namespace tambour::simulation_test {
 namespace {
 
 using http::Method;
@@ -265,4 +265,4 @@ TEST(ProxySimulation, no_request_is_lost_doubled_or_answered_wrongly) {
 }
 
 }  // namespace
-}  // namespace tambour::proxy_simulation_test
+}  // namespace tambour::simulation_test

@@ -385,10 +385,10 @@ TEST_F(HttpUpstreams, a_client_that_sends_no_body_is_not_an_error_of_the_server)
 }
 
 TEST_F(HttpUpstreams, connections_and_waiting_requests_have_limits) {
-  int most = 0;
+  int peak = 0;
   int now = 0;
   add_origin([&](Request&, Response& response) -> Task<> {
-    most = std::max(most, ++now);
+    peak = std::max(peak, ++now);
     static_cast<void>(co_await sleep_for(1s));
     --now;
     response.send("x");
@@ -398,7 +398,7 @@ TEST_F(HttpUpstreams, connections_and_waiting_requests_have_limits) {
   options.waiting_max = 5;
   serve_proxy(std::move(options));
   EXPECT_EQ(get_together(10), (std::map<int, int>{{200, 8}, {503, 2}}));
-  EXPECT_EQ(most, 3);
+  EXPECT_EQ(peak, 3);
   EXPECT_EQ(proxy_->counters().queue_refused, 2U);
   EXPECT_EQ(proxy_->upstreams()[0].errors, 0U);
 }

@@ -340,6 +340,22 @@ TEST_F(CurlOracle, gets_the_same_from_the_server_as_from_nginx) {
   }
 }
 
+TEST_F(CurlOracle, gets_the_same_through_a_proxy) {
+  test::NginxServer behind(loop_, folder_.path() + "/own");
+  http::ReverseProxyOptions options;
+  options.upstreams = {{"http://127.0.0.1:" + std::to_string(behind.port())}};
+  auto proxy = or_throw(http::ReverseProxy::create(loop_, std::move(options)));
+  const auto front =
+      or_throw(http::Server::listen(loop_, Endpoint::loopback_v4(0), proxy.handler()));
+  Origin through{.port = front.endpoint().port()};
+  through.tag = tag_of(through);
+  other_.tag = tag_of(other_);
+  for (const HttpRequest& request : test::http_requests())
+    EXPECT_EQ(run(ask_with_curl(request, through)), run(ask_with_curl(request, other_)))
+        << description(request);
+  EXPECT_EQ(proxy.counters().failures, 0U);
+}
+
 TEST_F(CurlOracle, gets_the_same_from_nginx_as_the_client) {
   other_.tag = tag_of(other_);
   const auto cookies = std::make_shared<http::CookieJar>();
