@@ -133,6 +133,7 @@
 #include <tambour/http/https.h>         // IWYU pragma: export
 #include <tambour/http/message.h>       // IWYU pragma: export
 #include <tambour/http/method.h>        // IWYU pragma: export
+#include <tambour/http/multipart.h>
 #include <tambour/http/request.h>       // IWYU pragma: export
 #include <tambour/http/response.h>      // IWYU pragma: export
 #include <tambour/http/router.h>        // IWYU pragma: export

@@ -2,6 +2,7 @@
 #include <tambour/net/connector.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <mutex>
@@ -134,25 +135,22 @@ Task<ConnectResult> reach(Target target, const ConnectOptions& options, ConnectS
   co_return stream;
 }
 
-/// The target, through a proxy.
-Task<ConnectResult> reach_through(std::string url, const Target& target,
-                                  const ConnectOptions& options, ConnectStep& step) {
-  step = ConnectStep::proxy;
-  auto proxy = detail::client::parse_proxy(url);
-  if (!proxy) co_return std::unexpected<ConnectError>(proxy.error());
+/// The proxy, with TLS if it speaks that.
+Task<ConnectResult> reach_proxy(const ProxyServer& proxy, const ConnectOptions& options,
+                                ConnectStep& step) {
   ConnectOptions to_proxy = options;
   to_proxy.https_records = false;
   to_proxy.srv_service.clear();
   Target at;
-  at.host = proxy->host;
-  at.port = proxy->port;
+  at.host = proxy.host;
+  at.port = proxy.port;
   ConnectStep ignored = step;
   auto stream = co_await reach(std::move(at), to_proxy, ignored);
   if (!stream) co_return std::unexpected(ConnectError(stream.error(), step));
-  if (proxy->kind == ProxyServer::Kind::https) {
+  if (proxy.kind == ProxyServer::Kind::https) {
     auto context = detail::client::proxy_context(options);
     if (!context) co_return std::unexpected<ConnectError>(context.error());
-    const auto secured = co_await tls::connect(*stream, std::move(*context), proxy->host);
+    const auto secured = co_await tls::connect(*stream, std::move(*context), proxy.host);
     if (!secured) co_return std::unexpected<ConnectError>(secured.error());
     // CONNECT is written as HTTP/1.1.
     const std::string_view alpn = stream->tls()->alpn();
@@ -160,13 +158,35 @@ Task<ConnectResult> reach_through(std::string url, const Target& target,
         !alpn.empty() && !spoken)
       co_return std::unexpected<ConnectError>(spoken.error());
   }
+  co_return stream;
+}
+
+/// The target, through a proxy.
+Task<ConnectResult> reach_through(std::string url, const Target& target,
+                                  const ConnectOptions& options, ConnectStep& step) {
+  const TaskContext& context = co_await this_task;
+  step = ConnectStep::proxy;
+  auto proxy = detail::client::parse_proxy(url);
+  if (!proxy) co_return std::unexpected<ConnectError>(proxy.error());
+  const bool uses_digest =
+      proxy->is_http() && options.proxy_authentication == http::Authentication::digest;
+  if (uses_digest) proxy->authorization.clear();
   ServiceTarget server;
   server.host = target.host.empty() ? target.addresses.front().address() : target.host;
   server.port = target.host.empty() ? target.addresses.front().port() : target.port;
-  const auto opened =
-      co_await detail::client::open_tunnel(*stream, *proxy, server.host, server.port);
-  if (!opened) co_return std::unexpected<ConnectError>(opened.error());
-  co_return ConnectedStream(std::move(*stream), std::move(server), std::move(url));
+  for (bool has_answered = false;; has_answered = true) {
+    auto stream = co_await reach_proxy(*proxy, options, step);
+    if (!stream) co_return stream;
+    const auto opened =
+        co_await detail::client::open_tunnel(*stream, *proxy, server.host, server.port);
+    if (opened) co_return ConnectedStream(std::move(*stream), std::move(server), std::move(url));
+    auto& backend = detail::loop::core_of(*context.loop).backend();
+    const std::array<std::uint64_t, 2> random{backend.random(), backend.random()};
+    // Many proxies close the connection after a 407.
+    if (!uses_digest || has_answered || !proxy->challenge ||
+        !detail::client::answer_challenge(*proxy, server.host, server.port, random))
+      co_return std::unexpected<ConnectError>(opened.error());
+  }
 }
 
 /// The name that the server must prove.

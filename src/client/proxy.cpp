@@ -6,6 +6,7 @@
 
 #include <tambour/http/url.h>
 
+#include "client/digest_hash.h"
 #include "client/socks5.h"
 #include "http_message/characters.h"
 #include "http_message/h1/parser.h"
@@ -25,8 +26,7 @@ std::string authority_of(const std::string& host, std::uint16_t port) {
 }
 
 /// Asks for a tunnel: RFC 9110, section 9.3.6.
-Task<Result<>> open_http_tunnel(SocketStream& stream, const ProxyServer& proxy,
-                                std::string authority) {
+Task<Result<>> open_http_tunnel(SocketStream& stream, ProxyServer& proxy, std::string authority) {
   http::RequestHead head{.method = http::Method::connect, .form = http::TargetForm::authority};
   head.target = head.authority = std::move(authority);
   if (!proxy.authorization.empty())
@@ -51,8 +51,10 @@ Task<Result<>> open_http_tunnel(SocketStream& stream, const ProxyServer& proxy,
       parser.restart();
       continue;
     }
-    if (status == http::Status::proxy_authentication_required)
+    if (status == http::Status::proxy_authentication_required) {
+      proxy.challenge = parser.head().fields;
       co_return failure(ProxyError::authentication_required);
+    }
     if (!http::is_success(status)) co_return failure(ProxyError::refused);
     // The server must not send anything before the client does: the proxy has sent it.
     if (!input.empty()) co_return failure(ProxyError::bad_answer);
@@ -118,7 +120,22 @@ Result<ProxyServer> parse_proxy(std::string_view text) {
   return std::move(*proxy);
 }
 
-Task<Result<>> open_tunnel(SocketStream& stream, const ProxyServer& proxy, std::string host,
+bool answer_challenge(ProxyServer& proxy, const std::string& host, std::uint16_t port,
+                      std::array<std::uint64_t, 2> random) {
+  if (!proxy.challenge || !proxy.credentials) return false;
+  auto challenge =
+      http::detail::auth::strongest_challenge(*proxy.challenge, "Proxy-Authenticate", digest_hash);
+  if (!challenge) return false;
+  http::detail::auth::DigestSession session(std::move(*challenge), digest_hash, random);
+  const Buffer no_body;
+  const std::string target = authority_of(host, port);
+  const auto value = session.authorize(
+      *proxy.credentials, {.method = http::Method::connect, .target = target, .body = &no_body});
+  proxy.authorization = value.value_or("");
+  return value.has_value();
+}
+
+Task<Result<>> open_tunnel(SocketStream& stream, ProxyServer& proxy, std::string host,
                            std::uint16_t port) {
   if (!proxy.is_http()) return open_socks5(stream, proxy.credentials, std::move(host), port);
   return open_http_tunnel(stream, proxy, authority_of(host, port));

@@ -5,6 +5,7 @@
 #include <tambour/tls/handshake.h>
 
 #include "tls/handshake.h"
+#include "tls/message_digest.h"
 #include "tls/resumption/saved_ticket_keys.h"
 
 namespace tambour::tls {
@@ -92,4 +93,11 @@ void connect(Connection& connection, const ClientContext& /*context*/, std::stri
   if (done) done(connection, ErrorCode::not_supported);
 }
 
+namespace detail {
+
+std::optional<std::string> digest_of(MessageDigest /*algorithm*/, const Buffer& /*bytes*/) {
+  return std::nullopt;
+}
+
+}  // namespace detail
 }  // namespace tambour::tls

@@ -1,7 +1,9 @@
-// Basic authentication: RFC 7617. Name and password are only encoded, not encrypted: use it over
-// TLS.
+// Authentication of requests. Basic (RFC 7617) only encodes name and password, and does not encrypt
+// them: use it over TLS. A client can use Digest (RFC 7616), too: see
+// ClientOptions::authentication.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +15,15 @@
 #pragma GCC visibility push(default)
 
 namespace tambour::http {
+
+/// How a client sends the user and the password of a URL.
+enum class Authentication : std::uint8_t {
+  /// In each request, only encoded: RFC 7617.
+  basic,
+  /// The password is never sent: the request is sent without it, and again with a hash of the
+  /// challenge with which the server answers. Later requests use the challenge again. RFC 7616.
+  digest,
+};
 
 struct BasicCredentials {
   std::string user{};

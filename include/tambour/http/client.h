@@ -27,6 +27,7 @@
 #include <tambour/base/result.h>
 #include <tambour/bytes/buffer.h>
 #include <tambour/detail/namespaces.h>
+#include <tambour/http/auth.h>
 #include <tambour/http/body.h>  // IWYU pragma: export
 #include <tambour/http/cookie.h>
 #include <tambour/http/fields.h>
@@ -117,6 +118,12 @@ struct ClientOptions {
   /// response with another coding is returned as it was sent.
   bool decompress = true;
 
+  /// How the user and the password in the URL of a request are sent. With `digest`, a request whose
+  /// body comes from a BodySource is not repeated: the response 401 is returned, and the next
+  /// request answers its challenge. A server that offers only Basic gets no password; 401 is
+  /// returned. For proxies: ConnectOptions::proxy_authentication.
+  Authentication authentication = Authentication::basic;
+
   /// Stores the cookies of responses, also of redirects, and sends them. Null: no cookies. Those of
   /// a Cookie field that a request has are sent in addition, before them. Clients on one loop may
   /// share a jar.
@@ -165,8 +172,8 @@ struct ClientRequest {
   Method method{};
   /// With the scheme "http" or "https". Characters that a URL must not contain, such as spaces and
   /// letters outside ASCII, are percent-encoded, except in the host. A fragment is not sent. A
-  /// userinfo ("user:password@") is sent as Basic authentication, unless the request has the field
-  /// Authorization, and only to this origin.
+  /// userinfo ("user:password@") is sent as ClientOptions::authentication says, unless the request
+  /// has the field Authorization, and only to this origin.
   std::string url{};
   /// Content-Length, Transfer-Encoding and Connection are set by the client, and ignored here, as
   /// is Proxy-Authorization: credentials of a proxy are part of its URL. A request with the field
@@ -269,6 +276,16 @@ class ClientResponse {
   std::unique_ptr<detail::client::Exchange> exchange_;
 };
 
+/// The response to a request for another protocol, and the connection, which carries that protocol.
+/// Not an aggregate, because of GCC 12: see ClientRequest.
+struct UpgradedResponse {
+  UpgradedResponse(ClientResponse received, ByteStream connection) noexcept
+      : response(std::move(received)), stream(std::move(connection)) {}
+
+  ClientResponse response;
+  ByteStream stream;  ///< Closed if the server has refused: the response says why.
+};
+
 /// Sends requests and keeps connections open for the next ones.
 ///
 /// A request is sent at most once, with one exception: an idempotent request (RFC 9110, section
@@ -280,7 +297,7 @@ class ClientResponse {
 /// Responses are read as curl and browsers read them: docs/http-client.md lists what is accepted
 /// beyond RFC 9112. A response with the status 101 fails with http::ErrorCode::not_an_upgrade
 /// unless the request has offered its protocol in the field Upgrade. CONNECT fails with
-/// http::ErrorCode::bad_target: use ConnectOptions::proxy.
+/// http::ErrorCode::bad_target: use ConnectOptions::proxy, or open_tunnel().
 ///
 /// Redirects: 301, 302 and 303 change the method to GET, unless it is HEAD, or it is not POST and
 /// the status is not 303; 307 and 308 keep the method and the body. Authorization and Cookie fields
@@ -310,6 +327,21 @@ class Client {
   [[nodiscard]] Task<Result<ClientResponse>> get(std::string url);
   [[nodiscard]] Task<Result<ClientResponse>> post(std::string url, std::string_view content_type,
                                                   Buffer body);
+
+  /// Asks the server to continue with another protocol on the same connection, for example
+  /// "websocket": RFC 9110, section 7.8. Sets the field Upgrade, and returns the response and the
+  /// connection after a 101. A further response is not an error: then the stream is closed.
+  /// Redirects are followed before that. The stream has no time limits of the client. Fails like
+  /// send(), and with http::ErrorCode::bad_field_value if `protocol` is no field value.
+  [[nodiscard]] Task<Result<UpgradedResponse>> upgrade(ClientRequest request, std::string protocol);
+  /// Asks the proxy at `url`, whose path is not sent, for a tunnel to `authority`, a host and a
+  /// port: CONNECT, RFC 9110, section 9.3.6. For protocols of the program; for requests through a
+  /// proxy, use ConnectOptions::proxy. `fields` are sent to the proxy, Proxy-Authorization
+  /// included. Returns the stream after a status from 200 to 299, and otherwise the response and a
+  /// closed stream. Fails like send(), and with http::ErrorCode::bad_target if `authority` is
+  /// malformed.
+  [[nodiscard]] Task<Result<UpgradedResponse>> open_tunnel(std::string url, std::string authority,
+                                                           Fields fields = {});
 
   /// Open connections, including those that are being opened.
   [[nodiscard]] std::size_t connections() const noexcept;

@@ -8,6 +8,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -179,6 +180,18 @@ class Request {
   ///
   ///   co_await request.while_connected(wait_for_news(response));
   [[nodiscard]] Task<> while_connected(Task<> work) const;
+  /// The same for work that returns something, which is returned.
+  template <class T>
+    requires(!std::is_void_v<T>)
+  [[nodiscard]] Task<T> while_connected(Task<T> work) const {
+    std::optional<T> result;
+    auto storing = [](Task<T> task, std::optional<T>& into) -> Task<> {
+      into.emplace(co_await std::move(task));
+    };
+    Task<> stored = storing(std::move(work), result);
+    co_await while_connected(std::move(stored));
+    co_return std::move(*result);
+  }
 
  private:
   friend class detail::Exchange;

@@ -17,6 +17,7 @@
 
 #include <tambour/base/clock.h>
 #include <tambour/base/result.h>
+#include <tambour/http/auth.h>
 #include <tambour/net/bind_options.h>
 #include <tambour/net/endpoint.h>
 #include <tambour/net/proxy.h>
@@ -49,6 +50,11 @@ struct ConnectOptions {
   /// For proxies whose URL begins with "https". If empty, a context with the certificates of the
   /// system is created when it is needed, which reads files.
   tls::ClientContext proxy_tls{};
+
+  /// How the user and the password in the URL of a proxy of HTTP are sent. With `digest`, a
+  /// connection that the proxy has refused with 407 is made once more. A proxy that offers only
+  /// Basic then fails with ProxyError::authentication_required.
+  http::Authentication proxy_authentication = http::Authentication::basic;
 
   /// The local address of the socket: bind(2). With port 0 the kernel chooses the port. Only
   /// addresses of its family are connected to. With a proxy, it is used for the connection to it.

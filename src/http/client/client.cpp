@@ -53,16 +53,60 @@ Client::~Client() {
   if (shared_ != nullptr) shared_->pool->shut_down();
 }
 
-Task<Result<ClientResponse>> Client::send(ClientRequest request) {
-  Duration limit = request.timeout.value_or(shared_->options.timeout);
-  const auto total = request.total_timeout ? request.total_timeout : shared_->options.total_timeout;
-  TimePoint deadline = never;
+namespace {
+
+/// From the call until the head has arrived, and until the body has been read.
+struct Limits {
+  Duration head{};
+  TimePoint body = never;
+};
+
+Limits limits_of(const ClientRequest& request, const detail::client::Shared& shared) noexcept {
+  Limits limits{.head = request.timeout.value_or(shared.options.timeout)};
+  const auto total = request.total_timeout ? request.total_timeout : shared.options.total_timeout;
   if (total && *total > Duration::zero()) {
-    limit = limit > Duration::zero() ? std::min(limit, *total) : *total;
-    deadline = detail::base::saturating_add(shared_->loop.now(), *total);
+    limits.head = limits.head > Duration::zero() ? std::min(limits.head, *total) : *total;
+    limits.body = detail::base::saturating_add(shared.loop.now(), *total);
   }
-  return detail::task::within(limit,
-                              detail::client::Shared::send(shared_, std::move(request), deadline));
+  return limits;
+}
+
+Task<Result<UpgradedResponse>> upgraded(Task<Result<ClientResponse>> sending) {
+  auto response = co_await std::move(sending);
+  if (!response) co_return std::unexpected(response.error());
+  ByteStream stream;
+  if (response->status() == Status::switching_protocols) {
+    auto connection = response->upgrade();
+    if (!connection) co_return std::unexpected(connection.error());
+    stream = std::move(*connection);
+  }
+  UpgradedResponse result(std::move(*response), std::move(stream));
+  co_return result;
+}
+
+Task<Result<UpgradedResponse>> failed(Error error) { co_return std::unexpected(error); }
+
+}  // namespace
+
+Task<Result<ClientResponse>> Client::send(ClientRequest request) {
+  const Limits limits = limits_of(request, *shared_);
+  return detail::task::within(
+      limits.head, detail::client::Shared::send(shared_, std::move(request), limits.body));
+}
+
+Task<Result<UpgradedResponse>> Client::upgrade(ClientRequest request, std::string protocol) {
+  const auto set = request.fields.set("Upgrade", protocol);
+  return set ? upgraded(send(std::move(request))) : failed(set.error());
+}
+
+Task<Result<UpgradedResponse>> Client::open_tunnel(std::string url, std::string authority,
+                                                   Fields fields) {
+  ClientRequest request(std::move(url));
+  request.fields = std::move(fields);
+  const Limits limits = limits_of(request, *shared_);
+  return detail::task::within(
+      limits.head, detail::client::Shared::open_tunnel(shared_, std::move(request),
+                                                       std::move(authority), limits.body));
 }
 
 Task<Result<ClientResponse>> Client::get(std::string url) {

@@ -54,17 +54,28 @@ Result<Message> Message::create(ClientRequest request, const ClientOptions& opti
   // The user and the password of a proxy are in its URL.
   fields.remove("Proxy-Authorization");
   if (const auto userinfo = url.userinfo(); userinfo && !fields.contains("Authorization")) {
-    const auto credentials = tambour::detail::client::parse_userinfo(*userinfo);
-    if (!credentials) return std::unexpected(credentials.error());
-    const auto value = format_basic_credentials(*credentials);
-    if (!value) return std::unexpected(value.error());
-    static_cast<void>(fields.add("Authorization", *value));
+    if (const auto set = message.set_user(*userinfo, options, url); !set)
+      return std::unexpected(set.error());
   }
   for (std::size_t at = fields.find("Cookie"); at != fields.size();
        at = fields.find("Cookie", at + 1))
     message.own_cookies_.append(message.own_cookies_.empty() ? "" : "; ").append(fields[at].value);
   message.direct_to(std::move(url));
   return message;
+}
+
+Result<> Message::set_user(std::string_view userinfo, const ClientOptions& options,
+                           const Url& url) {
+  const auto credentials = tambour::detail::client::parse_userinfo(userinfo);
+  if (!credentials) return std::unexpected(credentials.error());
+  const auto value = format_basic_credentials(*credentials);
+  if (options.authentication == Authentication::digest) {
+    identity_ = Identity{.credentials = *credentials,
+                         .key = to_string(origin_of(url)) + ' ' + credentials->user};
+    return {};
+  }
+  if (!value) return std::unexpected(value.error());
+  return head_.fields.add("Authorization", *value);
 }
 
 void Message::direct_to(Url url) {
@@ -81,7 +92,22 @@ void Message::set_cookies(CookieJar& jar, CookieJar::Time now) {
   if (!field.empty()) static_cast<void>(head_.fields.set("Cookie", field));
 }
 
+void Message::set_tunnel(std::string authority) {
+  head_.method = Method::connect;
+  head_.form = TargetForm::authority;
+  head_.target = authority;
+  head_.authority = std::move(authority);
+  decodes_ = false;
+}
+
+void Message::set_credentials(std::string_view name, const std::optional<std::string>& value) {
+  head_.fields.remove(name);
+  if (value) static_cast<void>(head_.fields.set(name, *value));
+}
+
 void Message::set_forwarder(const tambour::detail::client::ProxyServer* proxy) {
+  // A tunnel is asked for at the proxy of its URL.
+  if (is_tunnel()) return;
   head_.fields.remove("Proxy-Authorization");
   head_.form = proxy == nullptr ? TargetForm::origin : TargetForm::absolute;
   head_.scheme = proxy == nullptr ? "" : "http";
@@ -112,6 +138,7 @@ void Message::follow(Redirect redirect) {
     remove_credentials(head_.fields);
     own_cookies_.clear();
     own_host_.clear();
+    identity_.reset();
   }
   if (!redirect.keeps_body) {
     bytes_.clear();
@@ -119,6 +146,7 @@ void Message::follow(Redirect redirect) {
     expects_continue_ = false;
     remove_body_fields(head_.fields);
   }
+  if (identity_) identity_->has_answered = false;
   head_.method = redirect.method;
   direct_to(std::move(redirect.url));
 }

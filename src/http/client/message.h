@@ -5,10 +5,15 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 
+#include <tambour/base/callback.h>
+#include <tambour/base/clock.h>
 #include <tambour/base/result.h>
 #include <tambour/bytes/buffer.h>
 #include <tambour/detail/namespaces.h>
+#include <tambour/http/auth.h>
 #include <tambour/http/client.h>
 #include <tambour/http/cookie.h>
 #include <tambour/http/message.h>
@@ -19,6 +24,13 @@
 #include "http/client/redirect.h"
 
 namespace tambour::http::detail::client {
+
+/// The user of a message, for Digest authentication.
+struct Identity {
+  BasicCredentials credentials{};
+  std::string key{};          ///< Of the server and the user.
+  bool has_answered = false;  ///< A challenge to this request.
+};
 
 class Message {
  public:
@@ -34,13 +46,29 @@ class Message {
   /// True if the request can be sent again without doing something twice. To be called before
   /// take_body().
   [[nodiscard]] bool may_be_repeated() const noexcept {
-    return source_ == nullptr && head_.method.is_idempotent();
+    return source_ == nullptr && (head_.method.is_idempotent() || is_tunnel());
   }
 
   /// Sets the cookies for the URL, after those that the program has set.
   void set_cookies(CookieJar& jar, CookieJar::Time now);
   /// The form that a proxy forwards, with its credentials; null: the form for the origin itself.
   void set_forwarder(const tambour::detail::client::ProxyServer* proxy);
+  /// Makes the request a CONNECT for this host and port.
+  void set_tunnel(std::string authority);
+  /// Of the user at the origin, and at the proxy that forwards the request; null: none.
+  [[nodiscard]] Identity* identity() noexcept { return identity_ ? &*identity_ : nullptr; }
+  [[nodiscard]] Identity* proxy_identity() noexcept {
+    return proxy_identity_ ? &*proxy_identity_ : nullptr;
+  }
+  void set_proxy_identity(std::optional<Identity> identity) {
+    proxy_identity_ = std::move(identity);
+  }
+  /// Replaces the field; no value: removes it.
+  void set_credentials(std::string_view name, const std::optional<std::string>& value);
+  /// Null if the body is not known before it is sent.
+  [[nodiscard]] const Buffer* body() const noexcept {
+    return source_ == nullptr ? &bytes_ : nullptr;
+  }
   /// The bytes are shared, so that the request can be sent again.
   [[nodiscard]] OutgoingBody take_body();
   [[nodiscard]] Callback<void(const ResponseHead&)>& on_interim() noexcept { return on_interim_; }
@@ -51,6 +79,9 @@ class Message {
 
  private:
   Message() = default;
+  [[nodiscard]] bool is_tunnel() const noexcept { return head_.method == Method::connect; }
+  [[nodiscard]] Result<> set_user(std::string_view userinfo, const ClientOptions& options,
+                                  const Url& url);
   void direct_to(Url url);
 
   Url url_;
@@ -59,7 +90,9 @@ class Message {
   std::unique_ptr<BodySource> source_;
   std::optional<std::uint64_t> source_bytes_;
   std::string own_cookies_;  ///< Of the program.
-  std::string own_host_;     ///< Of the program, for the origin of the URL; empty: none.
+  std::optional<Identity> identity_;
+  std::optional<Identity> proxy_identity_;
+  std::string own_host_;  ///< Of the program, for the origin of the URL; empty: none.
   Callback<void(const ResponseHead&)> on_interim_;
   std::optional<Duration> read_timeout_;
   std::optional<std::size_t> body_rate_min_;

@@ -29,6 +29,10 @@ using tambour::detail::client::ProxyServer;
 /// How much of the body of a redirect is read so that its connection can be used again.
 constexpr std::size_t discarded_bytes_max = std::size_t{64} * 1024;
 
+/// How many challenges are answered: that of the origin and that of the proxy, and a nonce of each
+/// that is too old.
+constexpr int answers_max = 4;
+
 /// When the server wants to get the request again, if it has not executed it: RFC 9110, sections
 /// 10.2.3 and 15.6.4, and RFC 6585, section 4.
 std::optional<Duration> retry_after(const ClientResponse& response, CookieJar::Time now) {
@@ -165,6 +169,11 @@ Task<Attempt> Shared::exchange(Message& message, TimePoint deadline) {
   const ProxyServer* const chosen = proxy ? &*proxy : nullptr;
   const bool is_forwarded = proxy && proxy->is_http() && !origin.is_secure;
   message.set_forwarder(is_forwarded ? chosen : nullptr);
+  if (is_forwarded && options.connect.proxy_authentication == Authentication::digest) {
+    Authenticator::use_proxy(message, *chosen, origin.proxy);
+  } else {
+    message.set_proxy_identity(std::nullopt);
+  }
   const bool may_be_repeated = message.may_be_repeated();
   for (;;) {
     auto lease = co_await connect(origin, chosen);
@@ -176,6 +185,7 @@ Task<Attempt> Shared::exchange(Message& message, TimePoint deadline) {
                    .deadline = deadline,
                    .rate_min = message.body_rate_min().value_or(options.body_rate_min),
                    .rate_period = options.body_rate_period});
+    authenticator.authorize(message);
     exchange->set_interim_callback(message.on_interim());
     const auto begun = co_await exchange->begin(message.head(), message.take_body());
     // Servers that close an idle connection may send 408 first, which crosses with the request: RFC
@@ -219,6 +229,41 @@ Task<Result<ClientResponse>> Shared::exchange_with_retries(Message& message, Tim
   }
 }
 
+Task<Result<ClientResponse>> Shared::exchange_authenticated(Message& message, TimePoint deadline) {
+  const bool had_source = message.has_source();
+  for (int answers = 0;; ++answers) {
+    auto response = co_await exchange_with_retries(message, deadline);
+    if (!response) co_return response;
+    const bool may_answer = authenticator.take_challenge(message, response->head());
+    if (!may_answer || had_source || answers == answers_max) co_return response;
+    auto discarded = co_await response->read_all(discarded_bytes_max);
+    static_cast<void>(discarded);
+  }
+}
+
+Task<Result<UpgradedResponse>> Shared::open_tunnel(std::shared_ptr<Shared> shared,
+                                                   ClientRequest request, std::string authority,
+                                                   TimePoint deadline) {
+  auto url = parse_request_url(request.url);
+  if (!url) co_return std::unexpected(url.error());
+  const auto credentials = request.fields.get("Proxy-Authorization");
+  const std::string authorization(credentials.value_or(""));
+  auto message = Message::create(std::move(request), shared->options, std::move(*url));
+  if (!message) co_return std::unexpected(message.error());
+  message->set_tunnel(std::move(authority));
+  if (!authorization.empty()) message->set_credentials("Proxy-Authorization", authorization);
+  Attempt attempt = co_await shared->exchange(*message, deadline);
+  if (!attempt.response) co_return std::unexpected(attempt.response.error());
+  ByteStream stream;
+  if (is_success(attempt.response->status())) {
+    auto opened = attempt.response->upgrade();
+    if (!opened) co_return std::unexpected(opened.error());
+    stream = std::move(*opened);
+  }
+  UpgradedResponse upgraded(std::move(*attempt.response), std::move(stream));
+  co_return upgraded;
+}
+
 Task<Result<ClientResponse>> Shared::send(std::shared_ptr<Shared> shared, ClientRequest request,
                                           TimePoint deadline) {
   const ClientOptions& options = shared->options;
@@ -232,7 +277,7 @@ Task<Result<ClientResponse>> Shared::send(std::shared_ptr<Shared> shared, Client
   for (unsigned followed = 0;; ++followed) {
     const bool had_source = message->has_source();
     if (options.cookies != nullptr) message->set_cookies(*options.cookies, wall_time(shared->loop));
-    auto response = co_await shared->exchange_with_retries(*message, deadline);
+    auto response = co_await shared->exchange_authenticated(*message, deadline);
     if (response && options.cookies != nullptr)
       options.cookies->store(message->url(), response->headers(), wall_time(shared->loop));
     if (response && options.hsts != nullptr)

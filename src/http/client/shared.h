@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <utility>
 
 #include <tambour/base/clock.h>
@@ -13,6 +14,7 @@
 #include <tambour/tls/context.h>
 
 #include "client/proxy.h"
+#include "http/client/authenticator.h"
 #include "http/client/message.h"
 #include "http/client/pool.h"
 
@@ -44,9 +46,15 @@ struct Shared : public std::enable_shared_from_this<Shared> {
                                             const tambour::detail::client::ProxyServer* proxy);
   /// An unused connection of the pool, if there is one that still works.
   [[nodiscard]] Lease take_idle(const Origin& origin) noexcept;
+  /// Asks the server of the URL of the request for a tunnel to the host and the port.
+  [[nodiscard]] static Task<Result<UpgradedResponse>> open_tunnel(std::shared_ptr<Shared> shared,
+                                                                  ClientRequest request,
+                                                                  std::string authority,
+                                                                  TimePoint deadline);
 
   EventLoop& loop;
   ClientOptions options;
+  Authenticator authenticator{loop};
   std::shared_ptr<Pool> pool;
 
  private:
@@ -56,6 +64,9 @@ struct Shared : public std::enable_shared_from_this<Shared> {
   [[nodiscard]] Task<Attempt> exchange(Message& message, TimePoint deadline);
   [[nodiscard]] Task<Result<ClientResponse>> exchange_with_retries(Message& message,
                                                                    TimePoint deadline);
+  /// Answers challenges, too.
+  [[nodiscard]] Task<Result<ClientResponse>> exchange_authenticated(Message& message,
+                                                                    TimePoint deadline);
 };
 
 }  // namespace tambour::http::detail::client
