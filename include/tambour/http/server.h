@@ -2,7 +2,8 @@
 //
 // A server parses requests, runs a handler for each, and sends the responses in the order of the
 // requests. It serves HTTP/1.1 and HTTP/1.0: persistent connections, pipelining, "100 Continue",
-// chunked bodies. docs/http.md is a guide; docs/limits.md lists the limits.
+// chunked bodies; and HTTP/2, whose requests do not wait for each other. docs/http.md is a guide,
+// also docs/http2.md; docs/limits.md lists the limits.
 #pragma once
 
 #include <chrono>

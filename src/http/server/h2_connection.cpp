@@ -247,11 +247,12 @@ void H2Connection::send_reset(std::uint32_t stream_id, h2::ErrorCode code) noexc
 void H2Connection::remove_if_done(H2Stream& stream) noexcept {
   const bool has_failed = static_cast<bool>(stream.error());
   if (!stream.is_unused() || !(has_failed || stream.outgoing().has_ended)) return;
+  if (!has_failed && stream.is_discarding(loop_.now())) return;
   // The client need not send the rest of a request that was answered: RFC 9113, section 8.1.
   if (!has_failed && !stream.is_request_complete())
     send_reset(stream.id(), h2::ErrorCode::no_error);
   if (!has_failed) budgets_.resets.earn(1);
-  note_closed(stream.id(), !stream.is_request_complete());
+  note_closed(stream.id(), !stream.is_request_complete() && !stream.is_reset_by_client());
   if (std::exception_ptr thrown = stream.exchange().take_exception(); thrown != nullptr)
     report(std::move(thrown));
   streams_.erase(stream.id());

@@ -43,6 +43,9 @@ bool H2Connection::handle(h2::Frame& frame) {
         sender_.set_priority(*stream, h2::parse_priority(frame.text));
       return spend_idle_frame();
     case h2::FrameKind::priority:
+      if (frame.depends_on_itself)
+        return on_stream_error(frame.stream_id, h2::ErrorCode::protocol_error);
+      return spend_idle_frame();
     case h2::FrameKind::unknown:
       return spend_idle_frame();
     case h2::FrameKind::stream_error:
@@ -63,7 +66,9 @@ bool H2Connection::on_data(h2::Frame& frame) {
     if (is_idle_stream(frame.stream_id))
       return fail(h2::ErrorCode::protocol_error, "DATA of a stream that was not opened");
     const Closed* const closed = find_closed(frame.stream_id);
-    if (stream != nullptr || (closed != nullptr && closed->may_receive)) return true;
+    const bool may_receive = stream != nullptr ? !stream->is_reset_by_client()
+                                               : closed != nullptr && closed->may_receive;
+    if (may_receive) return true;
     return on_stream_error(frame.stream_id, h2::ErrorCode::stream_closed);
   }
   if (stream->is_request_complete() || stream->receive_window() < frame.flow_bytes) {
@@ -78,9 +83,11 @@ bool H2Connection::on_data(h2::Frame& frame) {
     credit(flow_bytes);
     return on_stream_error(frame.stream_id, code_of(received.error()));
   }
-  if (!ends) return true;
-  if (const auto ended = stream->end_request(); !ended)
-    return on_stream_error(frame.stream_id, code_of(ended.error()));
+  if (ends) {
+    if (const auto ended = stream->end_request(); !ended)
+      return on_stream_error(frame.stream_id, code_of(ended.error()));
+  }
+  remove_if_done(*stream);
   return true;
 }
 
@@ -105,8 +112,9 @@ bool H2Connection::on_headers(const h2::Frame& frame) {
     return true;
   }
   last_accepted_id_ = stream_id;
-  if (streams_.size() >= options().http_2.streams_max) {
-    send_reset(stream_id, h2::ErrorCode::refused_stream);
+  if (frame.depends_on_itself || streams_.size() >= options().http_2.streams_max) {
+    send_reset(stream_id, frame.depends_on_itself ? h2::ErrorCode::protocol_error
+                                                  : h2::ErrorCode::refused_stream);
     note_closed(stream_id, !frame.end_stream);
     return spend_reset();
   }
@@ -126,10 +134,10 @@ bool H2Connection::on_request(const h2::Frame& frame, h2::FieldSection& section)
     return true;
   }
   constexpr h2::RequestRules rules{.allows_connect_protocol = true};
-  auto made = h2::make_request(section, rules, stream.head(), stream.head().protocol);
-  if (made) made = stream.start(frame.end_stream);
-  if (!made) {
-    send_reset(frame.stream_id, code_of(made.error()));
+  auto valid = h2::make_request(section, rules, stream.head(), stream.head().protocol);
+  if (valid) valid = stream.start(frame.end_stream);
+  if (!valid) {
+    send_reset(frame.stream_id, code_of(valid.error()));
     note_closed(frame.stream_id, !frame.end_stream);
     return spend_reset();
   }
@@ -142,14 +150,16 @@ bool H2Connection::on_request(const h2::Frame& frame, h2::FieldSection& section)
 
 bool H2Connection::on_trailers(const h2::Frame& frame, H2Stream& stream,
                                h2::FieldSection& section) {
-  if (stream.error()) return true;
-  if (stream.is_request_complete())
+  if (stream.error() && !stream.is_reset_by_client()) return true;
+  if (stream.is_request_complete() || stream.is_reset_by_client())
     return on_stream_error(frame.stream_id, h2::ErrorCode::stream_closed);
   if (!frame.end_stream || section.is_too_large())
     return on_stream_error(frame.stream_id, h2::ErrorCode::protocol_error);
-  auto made = h2::make_trailers(section, stream.received_trailers());
-  if (made) made = stream.end_request();
-  return made || on_stream_error(frame.stream_id, code_of(made.error()));
+  auto valid = h2::make_trailers(section, stream.received_trailers());
+  if (valid) valid = stream.end_request();
+  if (!valid) return on_stream_error(frame.stream_id, code_of(valid.error()));
+  remove_if_done(stream);
+  return true;
 }
 
 bool H2Connection::on_settings(const h2::Frame& frame) {
@@ -220,7 +230,7 @@ bool H2Connection::on_rst_stream(const h2::Frame& frame) {
     return spend_idle_frame();
   }
   if (stream->error()) return spend_idle_frame();
-  stream->fail(system_error(ECONNRESET));
+  stream->reset_by_client();
   remove_if_done(*stream);
   return spend_reset();
 }
@@ -228,7 +238,7 @@ bool H2Connection::on_rst_stream(const h2::Frame& frame) {
 bool H2Connection::on_stream_error(std::uint32_t stream_id, h2::ErrorCode code) {
   if (is_idle_stream(stream_id)) return fail(code, "A frame of a stream that was not opened");
   H2Stream* const stream = find(stream_id);
-  if (stream == nullptr) {
+  if (stream == nullptr || stream->is_reset_by_client()) {
     send_reset(stream_id, code);
   } else if (!stream->error()) {
     reset(*stream, code, system_error(ECONNRESET));

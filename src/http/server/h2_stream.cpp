@@ -8,6 +8,7 @@
 #include <tambour/loop/timer.h>
 #include <tambour/net/stream_error.h>
 
+#include "base/clock.h"
 #include "http/exchange/copy_file.h"
 #include "http/server/h2_connection.h"
 #include "http/server/h2_sender.h"
@@ -55,6 +56,7 @@ std::expected<void, detail::h2::Violation> H2Stream::receive(Buffer&& data,
   receive_window_ -= flow_bytes;
   const auto padding = static_cast<std::uint32_t>(flow_bytes - data.size());
   if (has_handler_ended_ && tunnel_ == nullptr) {
+    discarded_bytes_ += flow_bytes;
     connection_.credit(flow_bytes);
     return {};
   }
@@ -84,8 +86,21 @@ void H2Stream::fail(const Error& error) noexcept {
   exchange_.disconnected();
 }
 
+void H2Stream::reset_by_client() noexcept {
+  is_reset_by_client_ = true;
+  fail(system_error(ECONNRESET));
+}
+
+bool H2Stream::is_discarding(TimePoint now) const noexcept {
+  const std::size_t bytes_max = connection_.options().discarded_bytes_max;
+  const std::uint64_t left = length_.bytes_left().value_or(0);
+  return has_handler_ended_ && !is_tunnel_request() && !is_request_complete_ &&
+         discarded_bytes_ <= bytes_max && left <= bytes_max && now < discard_deadline_;
+}
+
 void H2Stream::handler_ended() noexcept {
   has_handler_ended_ = true;
+  discard_deadline_ = detail::base::saturating_add(loop_.now(), connection_.options().linger);
   if (tunnel_ != nullptr) return;
   connection_.credit(static_cast<std::uint32_t>(received_.size()));
   received_.clear();

@@ -8,6 +8,7 @@
 #include <optional>
 #include <stop_token>
 
+#include <tambour/base/clock.h>
 #include <tambour/base/result.h>
 #include <tambour/bytes/buffer.h>
 #include <tambour/detail/namespaces.h>
@@ -74,6 +75,12 @@ class H2Stream final : public Wire {
   /// Nothing more can be received or sent: reads and writes fail with `error`.
   void fail(const Error& error) noexcept;
   [[nodiscard]] const Error& error() const noexcept { return error_; }
+  /// The client has reset the stream, and must send nothing on it any more.
+  void reset_by_client() noexcept;
+  [[nodiscard]] bool is_reset_by_client() const noexcept { return is_reset_by_client_; }
+  /// True while the server lets the client send the rest of a request that was answered: see
+  /// ServerOptions::discarded_bytes_max.
+  [[nodiscard]] bool is_discarding(TimePoint now) const noexcept;
   /// The handler has ended: what arrives is discarded.
   void handler_ended() noexcept;
   /// True if neither a handler nor the owner of a tunnel uses the stream.
@@ -131,7 +138,10 @@ class H2Stream final : public Wire {
   std::int64_t receive_window_;
   std::uint32_t uncredited_ = 0;  ///< Bytes that were read and not returned to the window.
   bool is_request_complete_ = false;
+  bool is_reset_by_client_ = false;
   bool has_handler_ended_ = false;
+  std::uint64_t discarded_bytes_ = 0;
+  TimePoint discard_deadline_ = never;
   std::optional<std::uint64_t> length_left_;  ///< Of the response, if it was stated.
   H2Tunnel* tunnel_ = nullptr;
   Error error_{};

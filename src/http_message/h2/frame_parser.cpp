@@ -273,6 +273,7 @@ FrameParser::Parsed FrameParser::skip_unknown(Buffer& input, Frame& frame) noexc
 FrameParser::Parsed FrameParser::parse_payload(std::string_view payload, Frame& frame) {
   frame.text = payload;
   frame.is_ack = false;
+  frame.depends_on_itself = false;
   switch (static_cast<FrameType>(head_.type)) {
     case FrameType::headers:
       return parse_headers(payload, frame);
@@ -282,6 +283,7 @@ FrameParser::Parsed FrameParser::parse_payload(std::string_view payload, Frame& 
       if (payload.size() != priority_size)
         return error_of_stream(frame, Violation::bad_priority_size);
       frame.kind = FrameKind::priority;
+      frame.depends_on_itself = read_31(payload, 0) == head_.stream_id;
       return true;
     case FrameType::rst_stream:
       frame.kind = FrameKind::rst_stream;
@@ -314,6 +316,7 @@ FrameParser::Parsed FrameParser::parse_headers(std::string_view payload, Frame& 
   }
   if (head_.has(flag::priority)) {
     if (payload.size() < priority_size) return std::unexpected(Violation::frame_too_short);
+    frame.depends_on_itself = read_31(payload, 0) == head_.stream_id;
     payload.remove_prefix(priority_size);
   }
   if (padding > payload.size()) return std::unexpected(Violation::bad_padding);
@@ -329,6 +332,7 @@ FrameParser::Parsed FrameParser::parse_headers(std::string_view payload, Frame& 
   }
   block_.append(payload);
   block_ends_stream_ = ends_stream;
+  block_depends_on_itself_ = frame.depends_on_itself;
   block_stream_ = head_.stream_id;
   continuations_ = 0;
   return false;
@@ -344,6 +348,7 @@ FrameParser::Parsed FrameParser::parse_continuation(std::string_view payload) {
 }
 
 bool FrameParser::report_block(Frame& frame) {
+  frame.depends_on_itself = block_depends_on_itself_;
   frame.text = block_.coalesce();
   frame.kind = FrameKind::headers;
   frame.stream_id = std::exchange(block_stream_, 0);

@@ -44,6 +44,8 @@ struct Frame {
   bool end_stream = false;
   bool is_ack = false;
   bool is_first_part = false;  ///< The DATA frame begins with this part.
+  /// Of HEADERS and PRIORITY: the stream depends on itself, which RFC 7540, section 5.3.1, forbids.
+  bool depends_on_itself = false;
   Violation violation{};
   ErrorCode error{};
   std::uint32_t stream_id = 0;  ///< 0: the connection.
@@ -136,6 +138,7 @@ class FrameParser {
   bool is_first_part_ = false;
   bool has_failed_ = false;
   bool block_ends_stream_ = false;
+  bool block_depends_on_itself_ = false;
   bool is_block_complete_ = false;  ///< And has not been reported.
   Violation failure_{};
   Head head_;

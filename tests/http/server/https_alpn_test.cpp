@@ -1,4 +1,5 @@
-// http::Server with contexts that offer protocols with ALPN: only those that it speaks.
+// http::Server with contexts that offer protocols with ALPN: only those that it speaks. These
+// servers do not speak HTTP/2; those that do are tested in http2_peers_test.cpp.
 #include <unistd.h>
 
 #include <atomic>
@@ -32,6 +33,7 @@ tls::ServerOptions server_options(std::vector<std::string> protocols) {
 http::ServerOptions with(const tls::ServerContext& context) {
   http::ServerOptions options;
   options.listen.tls = context;
+  options.http_2.is_enabled = false;
   return options;
 }
 

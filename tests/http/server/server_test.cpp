@@ -219,9 +219,6 @@ TEST_F(HttpServer, rejects_what_is_no_request) {
   EXPECT_NE(answer.find("400 Bad Request: The request has no Host field"), std::string::npos)
       << answer;
   EXPECT_TRUE(ask("GET / HTTP/2.0\r\nHost: a\r\n\r\n").starts_with("HTTP/1.1 505 "));
-  const std::string http_2 = ask("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
-  EXPECT_TRUE(http_2.starts_with("HTTP/1.1 505 ")) << http_2;
-  EXPECT_NE(http_2.find("HTTP/2 without negotiation"), std::string::npos) << http_2;
   EXPECT_TRUE(ask("GET /" + std::string(10000, 'a')).starts_with("HTTP/1.1 414 "));
   EXPECT_TRUE(ask("GET / HTTP/1.1\r\nHost: a\r\nX: " + std::string(40000, 'a'))
                   .starts_with("HTTP/1.1 431 "));

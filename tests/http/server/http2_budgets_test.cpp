@@ -1,0 +1,248 @@
+// What a client of HTTP/2 may cost a server: each budget of Http2Options.
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/tambour.h>
+
+#include "http/server/http2_client.h"
+#include "http/support/serving.h"
+#include "http_message/h2/frame.h"
+
+namespace tambour::http2_budgets_test {
+namespace {
+
+using namespace std::chrono_literals;
+using http::Request;
+using http::Response;
+using test::Http2Client;
+using ErrorCode = Http2Client::ErrorCode;
+using SettingId = Http2Client::SettingId;
+
+class Http2Budgets : public test::Serving {
+ public:
+  template <class Prepare>
+  std::string talk(Prepare prepare, Duration patience = 500ms,
+                   std::initializer_list<Http2Client::Setting> settings = {}) {
+    return run([](Http2Budgets& test, Prepare& queue, Duration silence,
+                  std::initializer_list<Http2Client::Setting> chosen) -> Task<std::string> {
+      TcpStream stream = co_await test.open();
+      Http2Client client(std::move(stream), chosen);
+      queue(client);
+      co_return co_await client.exchange(silence);
+    }(*this, prepare, patience, settings));
+  }
+
+  static std::string last_line(const std::string& lines, int from_end = 2) {
+    std::vector<std::string> all;
+    std::size_t begin = 0;
+    for (std::size_t end; (end = lines.find('\n', begin)) != std::string::npos; begin = end + 1)
+      all.push_back(lines.substr(begin, end - begin));
+    const auto index = static_cast<int>(all.size()) - from_end;
+    return index < 0 ? "" : all[static_cast<std::size_t>(index)];
+  }
+};
+
+void hello(Request&, Response& response) { response.send("hello"); }
+
+Task<> wait_long(Request&, Response& response) {
+  static_cast<void>(co_await sleep_for(100ms));
+  response.send("hello");
+}
+
+TEST_F(Http2Budgets, streams_above_the_maximum_are_refused) {
+  http::ServerOptions options;
+  options.http_2.streams_max = 2;
+  serve(wait_long, options);
+  EXPECT_EQ(talk([](Http2Client& client) {
+              for (std::uint32_t id = 1; id < 7; id += 2) client.get(id, "/");
+            }),
+            "RST_STREAM 5 REFUSED_STREAM\nHEADERS 1 200 content-length=5\n"
+            "HEADERS 3 200 content-length=5\nDATA 1 hello end\nDATA 3 hello end\n");
+}
+
+/// CVE-2023-44487: the handlers of streams that were reset still count.
+TEST_F(Http2Budgets, handlers_of_streams_that_were_reset_count_as_streams) {
+  http::ServerOptions options;
+  options.http_2.streams_max = 2;
+  int running = 0;
+  int running_max = 0;
+  serve(
+      [&](Request&, Response&) -> Task<> {
+        running_max = std::max(running_max, ++running);
+        static_cast<void>(co_await sleep_for(1s));
+        --running;
+      },
+      options);
+  talk([](Http2Client& client) {
+    for (std::uint32_t id = 1; id < 101; id += 2) {
+      client.get(id, "/");
+      client.reset(id, ErrorCode::cancel);
+    }
+  });
+  EXPECT_EQ(running_max, 2);
+}
+
+TEST_F(Http2Budgets, resets_delay_the_connection_and_then_end_it) {
+  http::ServerOptions options;
+  options.http_2.resets_max = 10;
+  serve(wait_long, options);
+  const std::string lines = talk(
+      [](Http2Client& client) {
+        for (std::uint32_t id = 1; id < 81; id += 2) {
+          client.get(id, "/");
+          client.reset(id, ErrorCode::cancel);
+        }
+      },
+      5s);
+  EXPECT_TRUE(last_line(lines).ends_with(" ENHANCE_YOUR_CALM")) << lines;
+}
+
+/// CVE-2025-8671: the server resets the streams because of what the client does.
+TEST_F(Http2Budgets, resets_that_the_client_provokes_count_too) {
+  http::ServerOptions options;
+  options.http_2.resets_max = 10;
+  serve(wait_long, options);
+  const std::string lines = talk(
+      [](Http2Client& client) {
+        for (std::uint32_t id = 1; id < 81; id += 2) {
+          client.get(id, "/");
+          client.grow_window(id, http::detail::h2::window_size_max);
+        }
+      },
+      5s);
+  EXPECT_TRUE(last_line(lines).ends_with(" ENHANCE_YOUR_CALM")) << lines;
+}
+
+TEST_F(Http2Budgets, complete_requests_make_up_for_resets) {
+  http::ServerOptions options;
+  options.http_2.resets_max = 2;
+  serve(
+      [](Request& request, Response& response) -> Task<> {
+        if (request.path() == "/slow") static_cast<void>(co_await sleep_for(1ms));
+        response.send("x");
+      },
+      options);
+  EXPECT_EQ(run([](Http2Budgets& test) -> Task<std::string> {
+              Http2Client client(co_await test.open());
+              std::string lines;
+              for (std::uint32_t id = 1; id < 200; id += 4) {
+                client.get(id, "/slow");
+                client.reset(id, ErrorCode::cancel);
+                client.get(id + 2, "/");
+                lines = co_await client.exchange(5ms);
+              }
+              co_return lines;
+            }(*this)),
+            "HEADERS 199 200 content-length=1\nDATA 199 x end\n");
+}
+
+TEST_F(Http2Budgets, frames_that_advance_nothing_end_the_connection) {
+  const auto ending_after = [this](auto append) {
+    http::ServerOptions options;
+    options.http_2.idle_frames_max = 100;
+    server_.reset();
+    serve(hello, options);
+    const std::string lines = talk([&append](Http2Client& client) {
+      client.request(1, http::Method::post, "/", false);
+      for (int i = 0; i < 130; ++i) append(client.out());
+    });
+    return last_line(lines);
+  };
+  using namespace http::detail::h2;
+  const std::string calm = "GOAWAY 1 ENHANCE_YOUR_CALM";
+  EXPECT_EQ(ending_after([](Buffer& out) { append_ping(out, "12345678", false); }), calm);
+  EXPECT_EQ(ending_after([](Buffer& out) { append_settings(out, {}); }), calm);
+  EXPECT_EQ(ending_after([](Buffer& out) { append_window_update(out, 0, 1); }), calm);
+  EXPECT_EQ(ending_after([](Buffer& out) { append_data(out, 1, Buffer(), false); }), calm);
+  EXPECT_EQ(ending_after([](Buffer& out) { append_priority_update(out, 1, "u=1"); }), calm);
+  EXPECT_EQ(
+      ending_after([](Buffer& out) { out.append(std::string_view("\0\0\0\x77\0\0\0\0\0", 9)); }),
+      calm);
+}
+
+TEST_F(Http2Budgets, a_field_block_has_few_continuations) {
+  serve(hello);
+  const std::string lines = talk([](Http2Client& client) {
+    using namespace http::detail::h2;
+    std::byte head[frame_head_size];
+    write_frame_head(head, 0, FrameType::headers, flag::end_stream, 1);
+    client.out().append(std::span<const std::byte>(head));
+    write_frame_head(head, 0, FrameType::continuation, 0, 1);
+    for (int i = 0; i < 10; ++i) client.out().append(std::span<const std::byte>(head));
+  });
+  EXPECT_EQ(lines, "GOAWAY 0 ENHANCE_YOUR_CALM\nclosed\n");
+}
+
+TEST_F(Http2Budgets, too_many_fields_are_answered_with_431) {
+  serve(hello);
+  EXPECT_TRUE(talk([](Http2Client& client) {
+                http::RequestHead head{.authority = "a"};
+                for (int i = 0; i < 200; ++i) or_throw(head.fields.add("x-a", std::to_string(i)));
+                http::detail::h2::HpackEncoder encoder;
+                or_throw(http::detail::h2::append_head(client.out(), encoder, head,
+                                                       {.stream_id = 1, .end_stream = true}));
+              }).starts_with("HEADERS 1 431 "));
+}
+
+TEST_F(Http2Budgets, far_too_many_fields_end_the_connection) {
+  serve(hello);
+  EXPECT_EQ(talk([](Http2Client& client) {
+              http::RequestHead head{.authority = "a"};
+              for (int i = 0; i < 1100; ++i) or_throw(head.fields.add("a", "b"));
+              http::detail::h2::HpackEncoder encoder;
+              or_throw(http::detail::h2::append_head(client.out(), encoder, head,
+                                                     {.stream_id = 1, .end_stream = true}));
+            }),
+            "GOAWAY 0 ENHANCE_YOUR_CALM\nclosed\n");
+}
+
+/// CVE-2026-49975: windows that are opened by one byte at a time.
+TEST_F(Http2Budgets, a_client_that_accepts_single_bytes_loses_its_stream) {
+  serve([](Request&, Response& response) { response.send(std::string(100'000, 'x')); });
+  const std::string lines = run([](Http2Budgets& test) -> Task<std::string> {
+    TcpStream stream = co_await test.open();
+    Http2Client client(std::move(stream), {{SettingId::initial_window_size, 0}});
+    client.get(1, "/");
+    std::string all;
+    for (int second = 0; second < 120 && all.find("RST_STREAM") == std::string::npos; ++second) {
+      client.grow_window(1, 1);
+      all += co_await client.exchange(1s);
+    }
+    co_return all;
+  }(*this));
+  EXPECT_EQ(last_line(lines, 1), "RST_STREAM 1 CANCEL");
+}
+
+TEST_F(Http2Budgets, a_closed_window_of_the_connection_ends_it) {
+  serve([](Request&, Response& response) { response.send(std::string(100'000, 'x')); });
+  const std::string lines = talk([](Http2Client& client) { client.get(1, "/"); }, 120s,
+                                 {{SettingId::initial_window_size, 1'000'000}});
+  EXPECT_EQ(last_line(lines), "GOAWAY 1 ENHANCE_YOUR_CALM") << lines;
+}
+
+TEST_F(Http2Budgets, a_client_that_reads_no_answers_is_not_read_from) {
+  http::ServerOptions options;
+  options.http_2.idle_frames_max = 1'000'000'000;
+  serve(hello, options);
+  run([](Http2Budgets& test) -> Task<> {
+    Http2Client client(co_await test.open());
+    Buffer pings;
+    for (int i = 0; i < 10'000; ++i) http::detail::h2::append_ping(pings, "12345678", false);
+    client.out().append(pings.slice());
+    // The answers fill the buffers of both sockets, then those of the requests fill up.
+    bool is_blocked = false;
+    for (int i = 0; i < 1000 && !is_blocked; ++i) {
+      client.out().append(pings.slice());
+      const auto sent = co_await timeout(1s, client.stream().write(client.out()));
+      is_blocked = !sent;
+    }
+    EXPECT_TRUE(is_blocked);
+  }(*this));
+}
+
+}  // namespace
+}  // namespace tambour::http2_budgets_test

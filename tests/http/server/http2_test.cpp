@@ -1,0 +1,334 @@
+// http::Server over HTTP/2: requests, streams, windows, and the life of connections.
+#include <chrono>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/tambour.h>
+
+#include "http/server/http2_client.h"
+#include "http/support/serving.h"
+
+namespace tambour::http2_test {
+namespace {
+
+using namespace std::chrono_literals;
+using http::Request;
+using http::Response;
+using http::Status;
+using test::Http2Client;
+using ErrorCode = Http2Client::ErrorCode;
+using SettingId = Http2Client::SettingId;
+
+class Http2Server : public test::Serving {
+ public:
+  /// Opens a connection, lets `prepare` queue frames, and returns what the server answers.
+  template <class Prepare>
+  std::string talk(Prepare prepare, std::initializer_list<Http2Client::Setting> settings = {}) {
+    return run([](Http2Server& test, Prepare& queue,
+                  std::initializer_list<Http2Client::Setting> chosen) -> Task<std::string> {
+      TcpStream stream = co_await test.open();
+      Http2Client client(std::move(stream), chosen);
+      queue(client);
+      co_return co_await client.exchange();
+    }(*this, prepare, settings));
+  }
+};
+
+void hello(Request&, Response& response) { response.send("hello"); }
+
+/// Says what it has received.
+Task<> echo(Request& request, Response& response) {
+  auto body = co_await request.body().read_all();
+  if (!body) co_return;
+  std::string text(request.method().name());
+  text.append(" ").append(request.head().target).append(" ").append(request.head().authority);
+  text.append(" [").append(body->to_string()).append("]");
+  for (const http::Field field : request.body().trailers())
+    text.append(" ").append(field.name).append("=").append(field.value);
+  response.send(text);
+}
+
+TEST_F(Http2Server, answers_a_request) {
+  serve([](Request& request, Response& response) {
+    EXPECT_EQ(request.head().version, http::Version::http_2);
+    EXPECT_EQ(request.head().scheme, "http");
+    response.headers().set("Content-Type", "text/plain");
+    response.send(Status::created, "made");
+  });
+  EXPECT_EQ(talk([](Http2Client& client) { client.get(1, "/"); }),
+            "HEADERS 1 201 content-type=text/plain content-length=4\nDATA 1 made end\n");
+}
+
+TEST_F(Http2Server, responses_do_not_wait_for_earlier_ones) {
+  serve([](Request& request, Response& response) -> Task<> {
+    if (request.path() == "/slow") static_cast<void>(co_await sleep_for(100ms));
+    response.send(request.path());
+  });
+  EXPECT_EQ(talk([](Http2Client& client) {
+              client.get(1, "/slow");
+              client.get(3, "/fast");
+            }),
+            "HEADERS 3 200 content-length=5\nDATA 3 /fast end\n"
+            "HEADERS 1 200 content-length=5\nDATA 1 /slow end\n");
+}
+
+TEST_F(Http2Server, receives_bodies_and_trailers) {
+  serve(echo);
+  EXPECT_EQ(talk([](Http2Client& client) {
+              client.request(1, http::Method::post, "/a?b", false);
+              client.data(1, "one ", false);
+              client.request(3, http::Method::post, "/c", false);
+              client.data(3, "three", true);
+              client.data(1, "two", false);
+              client.trailers(1, {{"x-sum", "7"}});
+            }),
+            "HEADERS 1 200 content-length=29\nHEADERS 3 200 content-length=17\n"
+            "DATA 1 POST /a?b a [one two] x-sum=7 end\nDATA 3 POST /c a [three] end\n");
+}
+
+TEST_F(Http2Server, sends_bodies_in_pieces_with_trailers) {
+  serve([](Request&, Response& response) -> Task<> {
+    EXPECT_TRUE(co_await response.write("one"));
+    EXPECT_TRUE(co_await response.write("two"));
+    http::Fields trailers;
+    or_throw(trailers.add("X-Sum", "6"));
+    EXPECT_TRUE(response.end(trailers));
+  });
+  EXPECT_EQ(talk([](Http2Client& client) { client.get(1, "/"); }),
+            "HEADERS 1 200\nDATA 1 one\nDATA 1 two\nHEADERS 1 x-sum=6 end\n");
+}
+
+TEST_F(Http2Server, responses_without_a_body_end_with_their_head) {
+  serve([](Request& request, Response& response) {
+    if (request.path() == "/none") return;
+    if (request.path() == "/204") return static_cast<void>(response.send(Status::no_content));
+    response.send("hello");
+  });
+  EXPECT_EQ(talk([](Http2Client& client) {
+              client.request(1, http::Method::head, "/", true);
+              client.get(3, "/none");
+              client.get(5, "/204");
+            }),
+            "HEADERS 1 200 content-length=5 end\nHEADERS 3 200 content-length=0 end\n"
+            "HEADERS 5 204 end\n");
+}
+
+TEST_F(Http2Server, an_exception_ends_its_own_request_only) {
+  int exceptions = 0;
+  http::ServerOptions options;
+  options.listen.on_error = [&exceptions](std::exception_ptr) { ++exceptions; };
+  serve(
+      [](Request& request, Response& response) -> Task<> {
+        if (request.path() == "/throw") throw std::runtime_error("planned");
+        if (request.path() == "/late") {
+          EXPECT_TRUE(co_await response.write("part"));
+          throw std::runtime_error("planned");
+        }
+        static_cast<void>(co_await sleep_for(10ms));
+        response.send("fine");
+      },
+      options);
+  EXPECT_EQ(talk([](Http2Client& client) {
+              client.get(1, "/");
+              client.get(3, "/throw");
+              client.get(5, "/late");
+            }),
+            "HEADERS 3 500 content-type=text/plain content-length=26\n"
+            "HEADERS 5 200\nDATA 3 500 Internal Server Error\n end\n"
+            "DATA 5 part\nRST_STREAM 5 INTERNAL_ERROR\n"
+            "HEADERS 1 200 content-length=4\nDATA 1 fine end\n");
+  EXPECT_EQ(exceptions, 2);
+}
+
+TEST_F(Http2Server, asks_for_a_body_that_the_client_holds_back) {
+  serve(echo);
+  EXPECT_EQ(run([](Http2Server& test) -> Task<std::string> {
+              Http2Client client(co_await test.open());
+              client.request(1, http::Method::post, "/", false, {{"expect", "100-continue"}});
+              std::string lines = co_await client.exchange();
+              client.data(1, "body", true);
+              lines += co_await client.exchange();
+              co_return lines;
+            }(*this)),
+            "HEADERS 1 100\nHEADERS 1 200 content-length=15\nDATA 1 POST / a [body] end\n");
+}
+
+TEST_F(Http2Server, sends_no_more_than_the_windows_allow) {
+  serve(hello);
+  EXPECT_EQ(run([](Http2Server& test) -> Task<std::string> {
+              TcpStream stream = co_await test.open();
+              Http2Client client(std::move(stream), {{SettingId::initial_window_size, 2}});
+              client.get(1, "/");
+              std::string lines = co_await client.exchange();
+              client.grow_window(1, 2);
+              lines += co_await client.exchange();
+              http::detail::h2::append_settings(
+                  client.out(),
+                  std::vector{Http2Client::Setting{SettingId::initial_window_size, 3}});
+              lines += co_await client.exchange();
+              co_return lines;
+            }(*this)),
+            "HEADERS 1 200 content-length=5\nDATA 1 he\nDATA 1 ll\nDATA 1 o end\n");
+}
+
+TEST_F(Http2Server, a_body_that_no_handler_reads_gets_no_further_window) {
+  serve([](Request& request, Response& response) -> Task<> {
+    static_cast<void>(co_await sleep_for(2s));
+    auto body = co_await request.body().read_all();
+    response.send(std::to_string(body->size()));
+  });
+  EXPECT_EQ(run([](Http2Server& test) -> Task<std::string> {
+              Http2Client client(co_await test.open());
+              client.request(1, http::Method::post, "/", false);
+              const std::string piece(16384, 'x');
+              for (int i = 0; i < 16; ++i) client.data(1, piece, false);
+              std::string lines = co_await client.exchange(1s);
+              lines += "two seconds\n";
+              lines += co_await client.exchange(2s);
+              client.data(1, piece, true);
+              lines += co_await client.exchange();
+              co_return lines;
+            }(*this)),
+            "two seconds\nWINDOW 1 262144\nHEADERS 1 200 content-length=6\nDATA 1 278528 end\n");
+}
+
+TEST_F(Http2Server, data_beyond_a_window_resets_the_stream) {
+  serve([](Request&, Response& response) -> Task<> {
+    static_cast<void>(co_await sleep_for(100ms));
+    response.send("unread");
+  });
+  EXPECT_EQ(talk([](Http2Client& client) {
+              client.request(1, http::Method::post, "/", false);
+              const std::string piece(16384, 'x');
+              for (int i = 0; i < 17; ++i) client.data(1, piece, false);
+              client.get(3, "/");
+            }),
+            "RST_STREAM 1 FLOW_CONTROL_ERROR\n"
+            "HEADERS 3 200 content-length=6\nDATA 3 unread end\n");
+}
+
+TEST_F(Http2Server, handlers_notice_that_the_client_resets_the_stream) {
+  bool is_stopped = false;
+  serve([&is_stopped](Request& request, Response& response) -> Task<> {
+    const std::stop_token gone = request.disconnect_token();
+    static_cast<void>(co_await sleep_for(200ms));
+    is_stopped = gone.stop_requested();
+    const Result<> written = co_await response.write("x");
+    EXPECT_EQ(written.error(), system_error(ECONNRESET));
+  });
+  EXPECT_EQ(run([](Http2Server& test) -> Task<std::string> {
+              Http2Client client(co_await test.open());
+              client.get(1, "/");
+              static_cast<void>(co_await client.exchange(50ms));
+              client.reset(1, ErrorCode::cancel);
+              co_return co_await client.exchange();
+            }(*this)),
+            "");
+  EXPECT_TRUE(is_stopped);
+}
+
+TEST_F(Http2Server, urgent_responses_overtake_others) {
+  serve([](Request& request, Response& response) {
+    response.send(std::string(request.path() == "/" ? 40'000 : 10'000, 'x'));
+  });
+  EXPECT_EQ(talk([](Http2Client& client) {
+              client.get(1, "/");
+              client.get(3, "/", {{"priority", "i"}});
+              client.get(5, "/urgent", {{"priority", "u=0"}});
+            }),
+            "HEADERS 1 200 content-length=40000\nHEADERS 3 200 content-length=40000\n"
+            "HEADERS 5 200 content-length=10000\nDATA 5 10000 end\nDATA 1 16384\nDATA 1 16384\n"
+            "DATA 1 7232 end\nDATA 3 15535\n");
+}
+
+TEST_F(Http2Server, extended_connect_opens_a_tunnel) {
+  serve([](Request& request, Response& response) -> Task<> {
+    EXPECT_EQ(request.head().protocol, "websocket");
+    EXPECT_EQ(request.path(), "/chat");
+    auto tunnel = co_await response.upgrade();
+    EXPECT_TRUE(tunnel);
+    if (!tunnel) co_return;
+    Buffer received;
+    for (;;) {
+      const auto got = co_await tunnel->read(received);
+      if (!got || *got == 0) break;
+      EXPECT_TRUE(co_await tunnel->write(received));
+    }
+    EXPECT_TRUE(co_await tunnel->shutdown_write());
+  });
+  EXPECT_EQ(run([](Http2Server& test) -> Task<std::string> {
+              Http2Client client(co_await test.open());
+              client.request(1, http::Method::connect, "/chat", false, {}, "websocket");
+              client.data(1, "one", false);
+              std::string lines = co_await client.exchange();
+              client.data(1, "two", true);
+              lines += co_await client.exchange();
+              co_return lines;
+            }(*this)),
+            "HEADERS 1 200\nDATA 1 one\nDATA 1 two\nDATA 1  end\n");
+}
+
+TEST_F(Http2Server, a_shutdown_announces_itself_and_answers_what_has_been_sent) {
+  serve([](Request& request, Response& response) -> Task<> {
+    if (request.path() == "/slow") static_cast<void>(co_await sleep_for(300ms));
+    response.send(request.path());
+  });
+  EXPECT_EQ(run([](Http2Server& test) -> Task<std::string> {
+              Http2Client client(co_await test.open());
+              client.get(1, "/slow");
+              std::string lines = co_await client.exchange(50ms);
+              spawn(test.server_loop_, test.server_->shut_down(10s));
+              lines += co_await client.exchange(50ms);
+              client.get(3, "/late");  // The answer to PING is in front of it.
+              lines += co_await client.exchange();
+              co_return lines;
+            }(*this)),
+            "GOAWAY 2147483647 NO_ERROR\nPING\nGOAWAY 1 NO_ERROR\n"
+            "HEADERS 1 200 content-length=5\nDATA 1 /slow end\nclosed\n");
+  simulation_.run_for(2s);
+  EXPECT_EQ(server_->connections(), 0U);
+}
+
+TEST_F(Http2Server, a_client_that_closes_its_side_still_gets_responses) {
+  serve([](Request& request, Response& response) -> Task<> {
+    static_cast<void>(co_await request.body().read_all());
+    static_cast<void>(co_await sleep_for(100ms));
+    response.send("later");
+  });
+  EXPECT_EQ(run([](Http2Server& test) -> Task<std::string> {
+              Http2Client client(co_await test.open());
+              client.get(1, "/");
+              client.request(3, http::Method::post, "/", false);
+              static_cast<void>(co_await client.exchange(10ms));
+              EXPECT_TRUE(co_await client.stream().shutdown_write());
+              co_return co_await client.exchange();
+            }(*this)),
+            "HEADERS 1 200 content-length=5\nDATA 1 later end\nclosed\n");
+}
+
+TEST_F(Http2Server, idle_connections_are_closed) {
+  serve(hello);
+  EXPECT_EQ(run([](Http2Server& test) -> Task<std::string> {
+              Http2Client client(co_await test.open());
+              client.get(1, "/");
+              co_return co_await client.exchange(61s);
+            }(*this)),
+            "HEADERS 1 200 content-length=5\nDATA 1 hello end\nGOAWAY 1 NO_ERROR\nclosed\n");
+}
+
+TEST_F(Http2Server, can_be_disabled) {
+  http::ServerOptions options;
+  options.http_2.is_enabled = false;
+  serve(hello, options);
+  const std::string answer = ask("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+  EXPECT_TRUE(answer.starts_with("HTTP/1.1 505 ")) << answer;
+  EXPECT_NE(answer.find("HTTP/2 without negotiation"), std::string::npos) << answer;
+}
+
+}  // namespace
+}  // namespace tambour::http2_test
