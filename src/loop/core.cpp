@@ -119,32 +119,6 @@ void Core::drop_owned() noexcept {
   } while (services_.drop_owned() || !owned_.empty() || services_.drop_state());
 }
 
-namespace {
-
-/// The registered cores of this thread, most recent first.
-thread_local Core* first_on_thread = nullptr;
-
-}  // namespace
-
-void Core::register_loop(const EventLoop& loop) noexcept {
-  loop_ = &loop;
-  next_on_thread_ = std::exchange(first_on_thread, this);
-}
-
-void Core::unregister_loop() noexcept {
-  if (loop_ == nullptr) return;
-  Core** link = &first_on_thread;
-  while (*link != this) link = &(*link)->next_on_thread_;
-  *link = next_on_thread_;
-  loop_ = nullptr;
-}
-
-Core* Core::find_on_this_thread(const EventLoop* loop) noexcept {
-  Core* core = first_on_thread;
-  while (core != nullptr && core->loop_ != loop) core = core->next_on_thread_;
-  return core;
-}
-
 void Core::warn_if_never_run() const noexcept {
   static constinit std::atomic<bool> has_warned{false};
   // If an exception ends the program before run(), it is the reason.
@@ -157,12 +131,6 @@ void Core::warn_if_never_run() const noexcept {
       "not ended, because it was never run; call run()",
       created_at_.file_name(), unsigned(created_at_.line()), spawned,
       static_cast<unsigned long long>(posted));
-}
-
-bool Core::is_any_running_on_this_thread() noexcept {
-  const Core* core = first_on_thread;
-  while (core != nullptr && !core->is_running()) core = core->next_on_thread_;
-  return core != nullptr;
 }
 
 void Core::close(std::source_location function) noexcept {

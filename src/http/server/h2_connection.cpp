@@ -110,11 +110,11 @@ Task<> H2Connection::serve() {
 /// Returns false if the connection must end.
 bool H2Connection::parse_input() {
   h2::Frame frame;
-  turn_is_over_ = false;
+  is_budget_exhausted_ = false;
   while (!has_failed_) {
     if (has_to_wait()) return true;
-    if (turn_.is_over(detail::loop::core_of(loop_))) {
-      turn_is_over_ = true;
+    if (budget_.is_exhausted(detail::loop::core_of(loop_))) {
+      is_budget_exhausted_ = true;
       return true;
     }
     const auto parsed = parser_.next(input_.bytes(), frame);
@@ -126,7 +126,7 @@ bool H2Connection::parse_input() {
 }
 
 bool H2Connection::has_to_wait() noexcept {
-  return turn_is_over_ || delays_ > 0 || sender_.queue().size() >= queued_bytes_max;
+  return is_budget_exhausted_ || delays_ > 0 || sender_.queue().size() >= queued_bytes_max;
 }
 
 /// Lets the other connections of the loop run, delays a client that resets too many streams, and

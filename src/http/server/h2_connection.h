@@ -35,7 +35,7 @@
 #include "http_message/h2/frame_parser.h"
 #include "http_message/h2/hpack_decoder.h"
 #include "http_message/h2/violation.h"
-#include "loop/turn.h"
+#include "loop/iteration_budget.h"
 
 namespace tambour::http {
 
@@ -153,7 +153,7 @@ class H2Connection final {
   detail::h2::HpackDecoder decoder_;
   detail::h2::FieldLimits field_limits_;
   H2Budgets budgets_;
-  detail::loop::Turn turn_;
+  detail::loop::IterationBudget budget_;
   std::int64_t receive_window_;
   std::uint32_t uncredited_ = 0;
   std::uint32_t last_stream_id_ = 0;
@@ -166,7 +166,7 @@ class H2Connection final {
   bool has_failed_ = false;       ///< A GOAWAY with an error was sent.
   bool is_draining_ = false;      ///< The first GOAWAY was sent.
   bool is_draining_out_ = false;  ///< The last one was sent: no stream is accepted.
-  bool turn_is_over_ = false;
+  bool is_budget_exhausted_ = false;
   std::uint32_t delays_ = 0;  ///< Of the next read, because of Http2Options::resets_max.
   std::exception_ptr thrown_;
   TaskEvent emptied_;
