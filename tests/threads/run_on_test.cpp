@@ -97,9 +97,7 @@ TEST_P(RunOnLoop, a_time_limit_stops_the_other_task_and_waits_for_it) {
       begun = true;
       const Result<> slept = co_await sleep_for(1h);
       EXPECT_EQ(slept.error(), cancelled);
-      TaskScope unstoppable(*(co_await this_task).loop);
-      unstoppable.spawn(as_task(sleep_for(2ms)));
-      co_await unstoppable.join();
+      co_await uncancellable(sleep_for(2ms));
       finished = true;
       co_return slept;
     };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <coroutine>
+#include <optional>
 #include <stop_token>
 #include <tuple>
 #include <utility>
@@ -50,13 +51,15 @@ class [[nodiscard]] WithStopToken final : public detail::TaskTuple<detail::AllOf
 
   template <HasTaskContext Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting) {
-    this->stop_when(std::move(stop_));
+    other_.emplace(std::move(stop_), this->forward());
     return detail::TaskTuple<detail::AllOfTasks, T>::await_suspend(awaiting);
   }
   T await_resume() { return std::get<0>(this->tasks_).promise().take(); }
 
  private:
+  using Forward = detail::TaskGroup::Forward;
   std::stop_token stop_;
+  std::optional<std::stop_callback<Forward>> other_;
 };
 
 /// Runs a task, or another awaitable, which is asked to stop when `stop` is, or when the awaiting

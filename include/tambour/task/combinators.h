@@ -90,8 +90,12 @@ class TaskGroup : protected detail::TaskObserver {
     stop_.request_stop();
   }
 
-  /// Asks the tasks to stop when `token` is, in addition.
-  void stop_when(std::stop_token token) { other_.emplace(std::move(token), Forward{stop_}); }
+  struct Forward {
+    std::stop_source& stop;
+    void operator()() const noexcept { stop.request_stop(); }
+  };
+  /// For stop requests from elsewhere.
+  [[nodiscard]] Forward forward() noexcept { return Forward{stop_}; }
 
   std::coroutine_handle<> ended() noexcept { return is_last() ? awaiting_ : nullptr; }
 
@@ -106,11 +110,6 @@ class TaskGroup : protected detail::TaskObserver {
   }
 
  private:
-  struct Forward {
-    std::stop_source& stop;
-    void operator()() const noexcept { stop.request_stop(); }
-  };
-
   [[nodiscard]] bool is_last() noexcept {
     if (--left_ != 0) return false;
     if (parent_ != nullptr) parent_->set_awaited(nullptr);
@@ -125,7 +124,6 @@ class TaskGroup : protected detail::TaskObserver {
   std::coroutine_handle<> awaiting_;
   TaskContext context_;
   std::optional<std::stop_callback<Forward>> outer_;
-  std::optional<std::stop_callback<Forward>> other_;
 };
 
 /// A group whose result is known when the first task throws. The same for tuples and vectors.
