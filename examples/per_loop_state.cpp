@@ -79,8 +79,11 @@ int main(int argc, char** argv) try {
   router.get("/user/{name}", [&](http::Request& request, http::Response& response) -> Task<> {
     const std::string name(request.parameter("name"));
     const auto row = co_await databases->query(name);
-    if (!row) co_return response.send(http::Status::bad_gateway);
-    response.send(*row);
+    if (row) {
+      response.send(*row);
+    } else {
+      response.send(http::Status::bad_gateway);
+    }
   });
   const Endpoint at = or_throw(Endpoint::parse(argc > 1 ? argv[1] : "127.0.0.1:0"));
   auto server = or_throw(http::ServerGroup::listen(group, at, std::move(router).handler()));
