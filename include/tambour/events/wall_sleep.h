@@ -52,7 +52,7 @@ class WallSleep final : private detail::ReadyNode {
     return true;
   }
 
-  [[nodiscard]] Result<> await_resume() const noexcept { return outcome_; }
+  Result<> await_resume() const noexcept { return outcome_; }
 
  private:
   struct Stop {

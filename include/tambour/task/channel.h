@@ -51,7 +51,7 @@ class RingQueue {
   /// The queue must not be empty.
   T pop_front() noexcept {
     std::optional<T>& slot = slots_[first_];
-    T item = *std::move(slot);
+    T item = std::move(*slot);
     slot.reset();
     first_ = index_of(1);
     --size_;
