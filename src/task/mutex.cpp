@@ -1,7 +1,7 @@
 // TaskMutex: the queue of tasks that wait, and the transfer to the first of them.
-#include <cerrno>
-
 #include <tambour/task/mutex.h>
+
+#include <cerrno>
 
 #include "base/check.h"
 #include "loop/core.h"
