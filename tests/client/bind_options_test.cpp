@@ -48,31 +48,30 @@ std::string peer_seen(const Endpoint& at, ConnectOptions options,
 
 TEST(LocalAddresses, may_have_a_port_and_a_scope) {
   test::in_own_network([] {
-    test::command("ip link add dummy0 type dummy && ip link set dummy0 up");
-    test::command("ip addr add 10.1.0.1/24 dev dummy0");
-    test::command("ip -6 addr add fe80::1234/64 dev dummy0 nodad");
+    test::command("ip addr add 10.1.0.1/24 dev lo");
+    test::command("ip -6 addr add fe80::1234/64 dev lo nodad");
     ConnectOptions options;
     options.timeout = 2s;
     options.local = endpoint("127.0.0.5:4321");
     EXPECT_EQ(peer_seen(endpoint("127.0.0.1:0"), options), "127.0.0.5:4321");
-    options.local = endpoint("[fe80::1234%dummy0]:4322");
-    EXPECT_EQ(peer_seen(endpoint("[fe80::1234%dummy0]:0"), options), "[fe80::1234%dummy0]:4322");
+    options.local = endpoint("[fe80::1234%lo]:4322");
+    EXPECT_EQ(peer_seen(endpoint("[fe80::1234%lo]:0"), options), "[fe80::1234%lo]:4322");
     options.local = endpoint("10.1.0.1:0");
     EXPECT_TRUE(peer_seen(endpoint("127.0.0.1:0"), options).starts_with("10.1.0.1:"));
     options.local = endpoint("10.1.0.9:0");
     EXPECT_EQ(peer_seen(endpoint("127.0.0.1:0"), options), system_error(EADDRNOTAVAIL).message());
     EventLoop loop;
-    auto from = UdpSocket::bind(loop, endpoint("[fe80::1234%dummy0]:4323"));
-    auto to = UdpSocket::bind(loop, endpoint("[fe80::1234%dummy0]:4324"));
+    auto from = UdpSocket::bind(loop, endpoint("[fe80::1234%lo]:4323"));
+    auto to = UdpSocket::bind(loop, endpoint("[fe80::1234%lo]:4324"));
     ASSERT_TRUE(from && to);
-    ASSERT_TRUE(from->connect(endpoint("[fe80::1234%dummy0]:4324")));
+    ASSERT_TRUE(from->connect(endpoint("[fe80::1234%lo]:4324")));
     spawn(loop, [](UdpSocket& source, UdpSocket& target) -> Task<> {
       EXPECT_TRUE(co_await source.send(std::as_bytes(std::span("x", 1))));
       DatagramBatch batch(1, 100);
       EXPECT_TRUE(co_await timeout(2s, target.receive(batch)));
       EXPECT_EQ(batch.size(), 1U);
       if (!batch.empty()) {
-        EXPECT_EQ((*batch.begin()).peer().to_string(), "[fe80::1234%dummy0]:4323");
+        EXPECT_EQ((*batch.begin()).peer().to_string(), "[fe80::1234%lo]:4323");
       }
     }(*from, *to));
     loop.run();
@@ -81,12 +80,12 @@ TEST(LocalAddresses, may_have_a_port_and_a_scope) {
 
 TEST(BindingToAnInterface, limits_connections_listeners_and_datagrams) {
   test::in_own_network([] {
-    test::command("ip link add dummy0 type dummy && ip link set dummy0 up");
+    test::command("ip link add bridge0 type bridge && ip link set bridge0 up");
     ConnectOptions options;
     options.timeout = 1s;
     options.bind.interface = "lo";
     EXPECT_TRUE(peer_seen(endpoint("127.0.0.1:0"), options).starts_with("127.0.0.1:"));
-    options.bind.interface = "dummy0";
+    options.bind.interface = "bridge0";
     EXPECT_FALSE(peer_seen(endpoint("127.0.0.1:0"), options).starts_with("127."));
     options.bind.interface = "none";
     EXPECT_EQ(peer_seen(endpoint("127.0.0.1:0"), options), system_error(ENODEV).message());
@@ -96,7 +95,7 @@ TEST(BindingToAnInterface, limits_connections_listeners_and_datagrams) {
     EXPECT_EQ(peer_seen(endpoint("127.0.0.1:0"), options), system_error(EINVAL).message());
     options.bind.interface.clear();
     ListenOptions listen_options;
-    listen_options.bind.interface = "dummy0";
+    listen_options.bind.interface = "bridge0";
     const std::string unreachable = peer_seen(endpoint("127.0.0.1:0"), options, listen_options);
     EXPECT_EQ(unreachable, system_error(ECONNREFUSED).message());
     EventLoop loop;

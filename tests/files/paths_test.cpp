@@ -235,7 +235,7 @@ Task<> play_with_bad_paths(std::string folder) {
 }
 
 Task<> play_with_many_entries(std::string folder) {
-  const std::size_t count = test::scaled(2000);
+  const std::size_t count = test::scaled(1000);
   for (std::size_t i = 0; i < count; ++i)
     co_await write_text(folder + "/a-rather-long-name-of-a-file-" + std::to_string(i), "");
   auto directory = co_await fs::Directory::open(folder);
