@@ -58,7 +58,7 @@ TEST(LocalAddresses, may_have_a_port_and_a_scope) {
     EXPECT_EQ(peer_seen(endpoint("[fe80::1234%lo]:0"), options), "[fe80::1234%lo]:4322");
     options.local = endpoint("10.1.0.1:0");
     EXPECT_TRUE(peer_seen(endpoint("127.0.0.1:0"), options).starts_with("10.1.0.1:"));
-    options.local = endpoint("10.1.0.9:0");
+    options.local = endpoint("10.2.0.9:0");
     EXPECT_EQ(peer_seen(endpoint("127.0.0.1:0"), options), system_error(EADDRNOTAVAIL).message());
     EventLoop loop;
     auto from = UdpSocket::bind(loop, endpoint("[fe80::1234%lo]:4323"));
