@@ -97,13 +97,14 @@ void detail::Exchange::restart_response() noexcept {
 
 void detail::Exchange::start_handler() {
   const RequestHead& head = *head_;
-  if (head.version != Version::http_1_0) {
+  // RFC 9110, section 10.1.1: a request without a body has nothing to ask for.
+  if (head.version != Version::http_1_0 && !wire_.is_body_complete()) {
     if (const auto expect = head.fields.get("Expect")) {
       if (!equal_ignoring_case(*expect, "100-continue")) {
         is_last_ = true;
         return answer_error(Status::expectation_failed, "only 100-continue is supported");
       }
-      expects_continue_ = !wire_.is_body_complete();
+      expects_continue_ = true;
     }
   }
   try {
