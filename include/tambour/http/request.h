@@ -4,6 +4,7 @@
 #include <concepts>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -47,12 +48,15 @@ namespace tambour::http {
 /// endpoints are unknown here (EBADF). Thread: the loop's.
 class RequestConnection {
  public:
-  RequestConnection(EventLoop& loop, const SocketStream& stream) noexcept
-      : loop_(&loop), stream_(&stream) {}
+  /// `peer` keeps the endpoint of the peer from the first call of peer_endpoint() on.
+  RequestConnection(EventLoop& loop, const SocketStream& stream,
+                    std::unique_ptr<Endpoint>& peer) noexcept
+      : loop_(&loop), stream_(&stream), peer_(&peer) {}
 
   [[nodiscard]] EventLoop& loop() const noexcept { return *loop_; }
   [[nodiscard]] Result<Endpoint> local_endpoint() const noexcept;
-  /// For a proxied connection, the endpoint that the proxy reported.
+  /// For a proxied connection, the endpoint that the proxy reported. Asks the kernel once for each
+  /// connection.
   [[nodiscard]] Result<Endpoint> peer_endpoint() const noexcept;
   /// Null if there was none: see net/proxy_protocol.h.
   [[nodiscard]] const ProxyHeader* proxy_header() const noexcept;
@@ -64,6 +68,7 @@ class RequestConnection {
  private:
   EventLoop* loop_;
   const SocketStream* stream_;
+  std::unique_ptr<Endpoint>* peer_;
 };
 
 /// What Request::parameter_as() returns: integers, texts that are not empty, and UUIDs.

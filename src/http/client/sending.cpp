@@ -128,10 +128,10 @@ Task<ConnectResult> Shared::open(Origin origin, const ProxyServer* proxy) {
   co_return co_await std::move(connecting);
 }
 
-Lease Shared::take_idle(const Origin& origin) noexcept {
+Lease Shared::take_idle(const Origin& origin, bool is_checked) noexcept {
   for (;;) {
     Lease lease = Pool::take_idle(pool, origin);
-    if (!lease || !has_spoken(*lease.operator->())) return lease;
+    if (!lease || !is_checked || !has_spoken(*lease.operator->())) return lease;
   }
 }
 

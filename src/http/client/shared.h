@@ -44,13 +44,15 @@ struct Shared : public std::enable_shared_from_this<Shared> {
   /// the task has ended.
   [[nodiscard]] Task<Result<Lease>> connect(Origin origin,
                                             const tambour::detail::client::ProxyServer* proxy);
-  /// An unused connection of the pool, if there is one that still works.
-  [[nodiscard]] Lease take_idle(const Origin& origin) noexcept;
   /// Asks the server of the URL of the request for a tunnel to the host and the port.
   [[nodiscard]] static Task<Result<UpgradedResponse>> open_tunnel(std::shared_ptr<Shared> shared,
                                                                   ClientRequest request,
                                                                   std::string authority,
                                                                   TimePoint deadline);
+  /// An unused connection of the pool, if there is one. With `is_checked`, the kernel is asked
+  /// whether the server has closed it since the loop has waited last, for a request that cannot be
+  /// repeated.
+  [[nodiscard]] Lease take_idle(const Origin& origin, bool is_checked) noexcept;
 
   EventLoop& loop;
   ClientOptions options;

@@ -126,7 +126,7 @@ class Exchange final : public ResponseSink, public BodyStream {
     return has_no_body(status) || (method_ == Method::connect && is_success(status));
   }
   [[nodiscard]] RequestConnection connection() const noexcept {
-    return RequestConnection(loop_, wire_.stream());
+    return RequestConnection(loop_, wire_.stream(), peer_);
   }
   [[nodiscard]] std::uint64_t body_bytes() const noexcept { return body_bytes_; }
   [[nodiscard]] TimePoint received_at() const noexcept { return received_at_; }
@@ -218,7 +218,8 @@ class Exchange final : public ResponseSink, public BodyStream {
   std::uint64_t body_bytes_ = 0;  ///< Received, of the request.
   std::unique_ptr<Rejection> rejection_;
   std::exception_ptr thrown_;
-  std::shared_ptr<Exchange*> self_;  ///< Expires with this exchange.
+  mutable std::unique_ptr<Endpoint> peer_;  ///< Once it was asked for.
+  std::shared_ptr<Exchange*> self_;         ///< Expires with this exchange.
   std::stop_token shutdown_;
   std::optional<std::stop_source> disconnected_;  ///< If the handler asks for it.
   bool has_ended_ = false;                        ///< The wire has the end of the response.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 #include <utility>
 
 #include <tambour/http/url.h>
@@ -42,7 +43,11 @@ Result<Endpoint> RequestConnection::local_endpoint() const noexcept {
   return stream_->local_endpoint();
 }
 Result<Endpoint> RequestConnection::peer_endpoint() const noexcept {
-  return stream_->peer_endpoint();
+  // A stream that the handler has taken has no peer here.
+  if (*peer_ != nullptr && stream_->is_open()) return **peer_;
+  const Result<Endpoint> asked = stream_->peer_endpoint();
+  if (asked) peer_->reset(new (std::nothrow) Endpoint(*asked));
+  return asked;
 }
 const ProxyHeader* RequestConnection::proxy_header() const noexcept {
   return stream_->proxy_header();

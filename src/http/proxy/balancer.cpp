@@ -87,29 +87,32 @@ std::shared_ptr<Server> State::pick(Servers among, const Request& request) {
 
 std::shared_ptr<Server> State::choose(const Request& request, Servers tried) {
   const TimePoint now = loop.now();
-  std::vector<std::shared_ptr<Server>> candidates;
+  if (servers.size() == 1 && tried.empty()) {
+    const auto& only = servers.front();
+    return only->is_draining || !only->is_healthy() ? nullptr : only;
+  }
   const auto collect = [&](auto is_candidate) {
-    candidates.clear();
+    candidates_.clear();
     for (const auto& server : servers) {
       if (server->is_draining || !server->is_healthy()) continue;
       if (std::ranges::count(tried, server) == 0 && is_candidate(*server))
-        candidates.push_back(server);
+        candidates_.push_back(server);
     }
-    return !candidates.empty();
+    return !candidates_.empty();
   };
   if (options.choose_upstream && tried.empty()) {
     const auto index = options.choose_upstream(request);
     if (index && collect([&](const Server& server) {
           return server.target().index == *index && !server.is_ejected(now);
         }))
-      return pick(candidates, request);
+      return pick(candidates_, request);
   }
   if (collect([now](const Server& server) { return !server.is_ejected(now) && !server.is_full(); }))
-    return pick(candidates, request);
+    return pick(candidates_, request);
   // A full server may have room soon. If all are ejected, one of them may work after all.
   if (collect([now](const Server& server) { return !server.is_ejected(now); }) ||
       (tried.empty() && collect([](const Server&) { return true; })))
-    return pick(candidates, request);
+    return pick(candidates_, request);
   return nullptr;
 }
 

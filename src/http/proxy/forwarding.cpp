@@ -25,29 +25,51 @@ constexpr Status client_closed_request{499};
 
 }  // namespace
 
-Forwarding::Forwarding(std::shared_ptr<State> state, Request& request, Response& response)
-    : state_(std::move(state)),
-      request_(request),
-      response_(response),
-      watchdog_(state_->loop, state_->options, request) {
-  ++state_->counters.requests;
-  ++state_->counters.active;
+Forwarding::Forwarding(State& state) : state_(state), watchdog_(state.loop, state.options) {}
+
+void Forwarding::begin(Request& request, Response& response) noexcept {
+  request_ = &request;
+  response_ = &response;
+  watchdog_.begin_request(request);
+  ++state_.counters.requests;
+  ++state_.counters.active;
 }
 
-Forwarding::~Forwarding() {
+void Forwarding::end() noexcept {
+  watchdog_.end_request();
   leave();
-  --state_->counters.active;
+  tried_.clear();
+  modified_.reset();
+  head_.form = TargetForm::origin;
+  has_body_failed_ = false;
+  --state_.counters.active;
+}
+
+ForwardingUse::ForwardingUse(std::shared_ptr<State> state, Request& request, Response& response)
+    : state_(std::move(state)) {
+  if (state_->unused.empty()) {
+    forwarding_ = std::make_unique<Forwarding>(*state_);
+  } else {
+    forwarding_ = std::move(state_->unused.back());
+    state_->unused.pop_back();
+  }
+  forwarding_->begin(request, response);
+}
+
+ForwardingUse::~ForwardingUse() {
+  forwarding_->end();
+  if (state_->unused.size() < state_->unused.capacity())
+    state_->unused.push_back(std::move(forwarding_));
 }
 
 Task<> Forwarding::run() {
   if (!prepare()) co_return;
-  if (state_->unresolved > 0 && state_->servers.empty()) {
-    const auto resolved =
-        co_await timeout(state_->options.queue_timeout, state_->is_resolved.wait());
+  if (state_.unresolved > 0 && state_.servers.empty()) {
+    const auto resolved = co_await timeout(state_.options.queue_timeout, state_.is_resolved.wait());
     static_cast<void>(resolved);
   }
-  state_->earn_retry();
-  auto server = state_->is_shut_down ? nullptr : state_->choose(request_, tried_);
+  state_.earn_retry();
+  auto server = state_.is_shut_down ? nullptr : state_.choose(*request_, tried_);
   if (server == nullptr) co_return fail(Status::service_unavailable, system_error(ENOENT));
   while (server != nullptr) {
     enter(std::move(server));
@@ -87,7 +109,7 @@ void Forwarding::leave() noexcept {
 
 Task<Result<client::Lease>> Forwarding::connect() {
   // The time of connecting has a limit of its own.
-  const Duration limit = server_->is_full() ? state_->options.queue_timeout : Duration::zero();
+  const Duration limit = server_->is_full() ? state_.options.queue_timeout : Duration::zero();
   auto connecting = task::within(limit, server_->client().connect(server_->origin(), nullptr));
   auto lease = co_await std::move(connecting);
   is_refused_ = !lease && (lease.error() == system_error(EAGAIN) || limit > Duration::zero());
@@ -97,7 +119,7 @@ Task<Result<client::Lease>> Forwarding::connect() {
 Task<Result<>> Forwarding::attempt() {
   is_sent_ = false;
   is_refused_ = false;
-  client::Lease lease = server_->client().take_idle(server_->origin());
+  client::Lease lease = server_->client().take_idle(server_->origin(), !is_repeatable());
   if (!lease) {
     auto connected = co_await connect();
     if (!connected) co_return std::unexpected(connected.error());
@@ -105,7 +127,7 @@ Task<Result<>> Forwarding::attempt() {
   }
   is_sent_ = true;
   was_kept_ = lease->was_used;
-  exchange_.emplace(state_->loop, std::move(lease), Duration::zero(), never);
+  exchange_.emplace(state_.loop, std::move(lease), Duration::zero(), never);
   watchdog_.begin(*exchange_);
   const auto begun = co_await exchange_->begin(sent_head(), body());
   if (!begun) watchdog_.end();
@@ -129,11 +151,11 @@ void Forwarding::count(const Result<>& result) noexcept {
 }
 
 bool Forwarding::is_repeatable() const noexcept {
-  return !has_body_ && !keeps_upgrade_ && request_.method().is_idempotent();
+  return !has_body_ && !keeps_upgrade_ && request_->method().is_idempotent();
 }
 
 std::shared_ptr<Server> Forwarding::next_after(const Result<>& result) {
-  const UpstreamRetryOptions& retry = state_->options.retry;
+  const UpstreamRetryOptions& retry = state_.options.retry;
   if (result) {
     if (std::ranges::count(retry.statuses, exchange_->head().status) == 0) return nullptr;
   } else if (result.error() == system_error(ECANCELED)) {
@@ -142,15 +164,15 @@ std::shared_ptr<Server> Forwarding::next_after(const Result<>& result) {
     return nullptr;
   }
   if (is_sent_ && !is_repeatable()) return nullptr;
-  if (tried_.size() + 1 >= retry.attempts_max || state_->is_shut_down) return nullptr;
+  if (tried_.size() + 1 >= retry.attempts_max || state_.is_shut_down) return nullptr;
   tried_.push_back(server_);
-  auto next = state_->choose(request_, tried_);
-  return next != nullptr && state_->take_retry() ? std::move(next) : nullptr;
+  auto next = state_.choose(*request_, tried_);
+  return next != nullptr && state_.take_retry() ? std::move(next) : nullptr;
 }
 
 void Forwarding::fail(const Error& error) {
   if (is_refused_) {
-    ++state_->counters.queue_refused;
+    ++state_.counters.queue_refused;
     return fail(Status::service_unavailable, error);
   }
   const bool is_late = error == system_error(ETIMEDOUT);
@@ -159,21 +181,21 @@ void Forwarding::fail(const Error& error) {
 
 void Forwarding::fail(Status status, const Error& error) {
   if (status == client_closed_request) {
-    ++state_->counters.client_aborts;
+    ++state_.counters.client_aborts;
   } else {
-    ++state_->counters.failures;
+    ++state_.counters.failures;
   }
-  if (state_->options.on_error) {
+  if (state_.options.on_error) {
     const std::string upstream = server_ != nullptr ? server_->target().url : std::string();
-    state_->options.on_error(request_, response_,
-                             {.status = status, .error = error, .upstream = upstream});
+    state_.options.on_error(*request_, *response_,
+                            {.status = status, .error = error, .upstream = upstream});
   }
-  if (response_.has_begun()) return;
-  response_.set_status(status);
-  static_cast<void>(response_.headers().set("Content-Type", "text/plain"));
+  if (response_->has_begun()) return;
+  response_->set_status(status);
+  static_cast<void>(response_->headers().set("Content-Type", "text/plain"));
   std::string text = std::to_string(code_of(status));
   text.append(" ").append(reason_phrase(status)).append("\n");
-  static_cast<void>(response_.send(text));
+  static_cast<void>(response_->send(text));
 }
 
 Task<> Forwarding::respond() {
@@ -185,10 +207,10 @@ Task<> Forwarding::respond() {
 void Forwarding::write_response_head() {
   ResponseHead& head = exchange_->head();
   remove_hop_by_hop(head.fields, head.status == Status::switching_protocols);
-  if (state_->options.modify_response) state_->options.modify_response(request_, head);
-  response_.set_status(head.status);
-  response_.head().reason = std::move(head.reason);
-  Fields& fields = response_.headers();
+  if (state_.options.modify_response) state_.options.modify_response(*request_, head);
+  response_->set_status(head.status);
+  response_->head().reason = std::move(head.reason);
+  Fields& fields = response_->headers();
   if (fields.empty()) {
     fields = std::move(head.fields);
     return;
@@ -208,18 +230,18 @@ Task<> Forwarding::pass_body() {
       base::parse_number<std::uint64_t>(stated.value_or(""));
   write_response_head();
   const std::optional<std::uint64_t> length = incoming.length();
-  if (request_.method() == Method::head && stated_length) response_.set_length(*stated_length);
+  if (request_->method() == Method::head && stated_length) response_->set_length(*stated_length);
   if (incoming.is_complete() && length == 0) {
     watchdog_.end();
-    static_cast<void>(response_.send(Buffer()));
+    static_cast<void>(response_->send(Buffer()));
     co_return;
   }
   // A body that has arrived already is sent with its head. One without a length may arrive slowly,
   // as events do: its head does not wait for it.
   bool is_whole = length || exchange_->has_input();
-  if (length) response_.set_length(*length);
+  if (length) response_->set_length(*length);
   if (!is_whole) {
-    const auto begun = co_await response_.write(Buffer());
+    const auto begun = co_await response_->write(Buffer());
     if (!begun) co_return;
   }
   while (!incoming.is_complete()) {
@@ -227,22 +249,22 @@ Task<> Forwarding::pass_body() {
     auto piece = co_await exchange_->read_body(piece_bytes);
     watchdog_.end_wait();
     if (!piece) {
-      ++state_->counters.truncated;
+      ++state_.counters.truncated;
       // The client must not take the part for the whole.
-      response_.abort();
+      response_->abort();
       co_return;
     }
     if (is_whole && incoming.is_complete() && incoming.trailers().empty()) {
       watchdog_.end();
-      static_cast<void>(response_.send(std::move(*piece)));
+      static_cast<void>(response_->send(std::move(*piece)));
       co_return;
     }
     is_whole = false;
-    const auto written = co_await response_.write(std::move(*piece));
+    const auto written = co_await response_->write(std::move(*piece));
     if (!written) co_return;
   }
   watchdog_.end();
-  static_cast<void>(response_.end(incoming.trailers()));
+  static_cast<void>(response_->end(incoming.trailers()));
 }
 
 Task<> Forwarding::tunnel() {
@@ -250,10 +272,10 @@ Task<> Forwarding::tunnel() {
   auto server = exchange_->upgrade();
   if (!server) co_return fail(server.error());
   write_response_head();
-  auto client = co_await response_.upgrade();
+  auto client = co_await response_->upgrade();
   if (!client) co_return fail(client.error());
-  ++state_->counters.tunnels;
-  co_await run_tunnel(std::move(*client), std::move(*server), state_->options.tunnel_idle_timeout);
+  ++state_.counters.tunnels;
+  co_await run_tunnel(std::move(*client), std::move(*server), state_.options.tunnel_idle_timeout);
 }
 
 }  // namespace tambour::http::detail::proxy

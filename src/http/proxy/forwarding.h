@@ -18,15 +18,18 @@
 
 namespace tambour::http::detail::proxy {
 
-/// Ownership: in the frame of the handler's task.
+/// Ownership: of the handler's task, by ForwardingUse. Afterwards, the state keeps some for further
+/// requests, with the memory of their fields.
 class Forwarding {
  public:
-  Forwarding(std::shared_ptr<State> state, Request& request, Response& response);
+  explicit Forwarding(State& state);
   Forwarding(const Forwarding&) = delete;
   Forwarding& operator=(const Forwarding&) = delete;
-  ~Forwarding();
+  ~Forwarding() = default;
 
+  void begin(Request& request, Response& response) noexcept;
   [[nodiscard]] Task<> run();
+  void end() noexcept;
 
  private:
   /// Makes the head for the servers. Returns false if the request was answered.
@@ -60,9 +63,9 @@ class Forwarding {
   void fail(const Error& error);
   void fail(Status status, const Error& error);
 
-  std::shared_ptr<State> state_;
-  Request& request_;
-  Response& response_;
+  State& state_;
+  Request* request_ = nullptr;
+  Response* response_ = nullptr;
   RequestHead head_;
   std::optional<RequestHead> modified_;  ///< By ReverseProxyOptions::modify_request.
   bool has_body_ = false;
@@ -76,6 +79,21 @@ class Forwarding {
   std::vector<std::shared_ptr<Server>> tried_;
   Watchdog watchdog_;
   std::optional<client::Exchange> exchange_;  ///< Destroyed before the server and the watchdog.
+};
+
+/// A Forwarding for one request.
+class ForwardingUse {
+ public:
+  ForwardingUse(std::shared_ptr<State> state, Request& request, Response& response);
+  ForwardingUse(const ForwardingUse&) = delete;
+  ForwardingUse& operator=(const ForwardingUse&) = delete;
+  ~ForwardingUse();
+
+  [[nodiscard]] Task<> run() { return forwarding_->run(); }
+
+ private:
+  std::shared_ptr<State> state_;
+  std::unique_ptr<Forwarding> forwarding_;
 };
 
 }  // namespace tambour::http::detail::proxy

@@ -57,24 +57,24 @@ std::string_view without_prefix(std::string_view target, std::string_view prefix
 
 /// Answers what is not passed on: RFC 9110, sections 7.6.2 and 9.3.
 bool Forwarding::is_answered_here() {
-  const Method& method = request_.method();
+  const Method& method = request_->method();
   if (method == Method::connect) {
-    static_cast<void>(response_.send(Status::not_implemented));
+    static_cast<void>(response_->send(Status::not_implemented));
     return true;
   }
   // It would show the client what this proxy adds.
   if (method == Method::trace) {
-    static_cast<void>(response_.headers().set("Allow", ""));
-    static_cast<void>(response_.send(Status::method_not_allowed));
+    static_cast<void>(response_->headers().set("Allow", ""));
+    static_cast<void>(response_->send(Status::method_not_allowed));
     return true;
   }
   if (method == Method::options) {
-    if (const auto left = request_.headers().get("Max-Forwards"); left && *left == "0") {
-      static_cast<void>(response_.send(Status::no_content));
+    if (const auto left = request_->headers().get("Max-Forwards"); left && *left == "0") {
+      static_cast<void>(response_->send(Status::no_content));
       return true;
     }
   }
-  if (hops_of(request_.headers()) > state_->options.hops_max) {
+  if (hops_of(request_->headers()) > state_.options.hops_max) {
     fail(Status::loop_detected, system_error(ELOOP));
     return true;
   }
@@ -82,27 +82,27 @@ bool Forwarding::is_answered_here() {
 }
 
 bool Forwarding::prepare() {
-  base::check(&request_.connection().loop() == &state_->loop,
+  base::check(&request_->connection().loop() == &state_.loop,
               "http::ReverseProxy used on a loop that is not its own; create one for each loop of "
               "a group");
   if (is_answered_here()) return false;
-  const ReverseProxyOptions& options = state_->options;
-  if (options.body_bytes_max) request_.body().set_bytes_max(*options.body_bytes_max);
-  const RequestHead& received = request_.head();
+  const ReverseProxyOptions& options = state_.options;
+  if (options.body_bytes_max) request_->body().set_bytes_max(*options.body_bytes_max);
+  const RequestHead& received = request_->head();
   head_.method = received.method;
-  has_body_ = !request_.body().is_complete() || request_.body().length() != 0;
+  has_body_ = !request_->body().is_complete() || request_->body().length() != 0;
   keeps_upgrade_ = received.version == Version::http_1_1 &&
                    received.fields.has_token("Connection", "upgrade") &&
                    received.fields.contains("Upgrade");
-  expects_continue_ = received.version != Version::http_1_0 && !request_.body().is_complete() &&
+  expects_continue_ = received.version != Version::http_1_0 && !request_->body().is_complete() &&
                       received.fields.contains("Expect");
   write_fields();
   return true;
 }
 
 void Forwarding::write_fields() {
-  const ReverseProxyOptions& options = state_->options;
-  const RequestHead& received = request_.head();
+  const ReverseProxyOptions& options = state_.options;
+  const RequestHead& received = request_->head();
   Fields& fields = head_.fields;
   fields = received.fields;
   remove_hop_by_hop(fields, keeps_upgrade_);
@@ -113,7 +113,7 @@ void Forwarding::write_fields() {
     const auto number = base::parse_number<std::uint32_t>(left.value_or(""));
     if (number) static_cast<void>(fields.set("Max-Forwards", std::to_string(*number - 1)));
   }
-  const RequestConnection connection = request_.connection();
+  const RequestConnection connection = request_->connection();
   ClientIdentity client{.is_secure = connection.tls() != nullptr, .authority = received.authority};
   const bool needs_address =
       options.forwarded_fields != ForwardedFields::none || !options.trusted_proxies.empty();
@@ -132,8 +132,8 @@ void Forwarding::write_fields() {
 
 Result<> Forwarding::direct() {
   const Target& target = server_->target();
-  const RequestHead& received = request_.head();
-  const ReverseProxyOptions& options = state_->options;
+  const RequestHead& received = request_->head();
+  const ReverseProxyOptions& options = state_.options;
   if (received.target == "*") {
     head_.target = "*";
     head_.form = TargetForm::asterisk;
@@ -147,7 +147,7 @@ Result<> Forwarding::direct() {
   head_.authority = passes ? received.authority : target.authority;
   if (!options.modify_request) return {};
   modified_ = head_;
-  return options.modify_request(request_, *modified_);
+  return options.modify_request(*request_, *modified_);
 }
 
 client::OutgoingBody Forwarding::body() {
@@ -159,8 +159,8 @@ client::OutgoingBody Forwarding::body() {
       body.framing = {h1::BodyKind::length, 0};
     return body;
   }
-  body.source = std::make_unique<ForwardedBody>(request_.body(), watchdog_, has_body_failed_);
-  const auto length = request_.body().length();
+  body.source = std::make_unique<ForwardedBody>(request_->body(), watchdog_, has_body_failed_);
+  const auto length = request_->body().length();
   body.framing.kind = length ? h1::BodyKind::length : h1::BodyKind::chunked;
   body.framing.length = length.value_or(0);
   body.expects_continue = expects_continue_;
@@ -168,7 +168,7 @@ client::OutgoingBody Forwarding::body() {
 }
 
 Task<> forward(std::shared_ptr<State> state, Request& request, Response& response) {
-  Forwarding forwarding(std::move(state), request, response);
+  ForwardingUse forwarding(std::move(state), request, response);
   co_await forwarding.run();
 }
 

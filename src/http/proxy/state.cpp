@@ -9,7 +9,25 @@
 #include <tambour/dns/resolver.h>
 #include <tambour/task/sleep.h>
 
+#include "http/proxy/forwarding.h"
+
 namespace tambour::http::detail::proxy {
+namespace {
+
+/// Each has the memory of a head: a few KiB.
+constexpr std::size_t unused_max = 64;
+
+}  // namespace
+
+State::State(EventLoop& place, ReverseProxyOptions chosen)
+    : loop(place),
+      options(std::move(chosen)),
+      retries_left(options.retry.budget_max),
+      is_resolved(loop) {
+  unused.reserve(unused_max);
+}
+
+State::~State() = default;
 
 void State::remove_servers(auto is_removed) {
   const auto removed = std::stable_partition(

@@ -21,12 +21,13 @@
 
 namespace tambour::http::detail::proxy {
 
+class Forwarding;
+
 struct State {
-  State(EventLoop& place, ReverseProxyOptions chosen)
-      : loop(place),
-        options(std::move(chosen)),
-        retries_left(options.retry.budget_max),
-        is_resolved(loop) {}
+  State(EventLoop& place, ReverseProxyOptions chosen);
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State();
 
   /// Makes the servers of addresses, and begins to resolve names.
   void set_targets(std::vector<Target> parsed);
@@ -47,8 +48,10 @@ struct State {
   ReverseProxyCounters counters;
   double retries_left;
   bool is_shut_down = false;
-  std::size_t unresolved = 0;        ///< Names whose first lookup has not ended.
-  TaskEvent is_resolved;             ///< Set while `unresolved` is 0.
+  std::size_t unresolved = 0;  ///< Names whose first lookup has not ended.
+  TaskEvent is_resolved;       ///< Set while `unresolved` is 0.
+  /// Of requests that have ended; at most its capacity.
+  std::vector<std::unique_ptr<Forwarding>> unused;
   std::unique_ptr<TaskScope> names;  ///< Destroyed first.
 
  private:
@@ -58,6 +61,8 @@ struct State {
   void remove_servers(auto is_removed);
   [[nodiscard]] std::shared_ptr<Server> pick(std::span<const std::shared_ptr<Server>> among,
                                              const Request& request);
+
+  std::vector<std::shared_ptr<Server>> candidates_;  ///< For choose(), which keeps its memory.
 };
 
 /// Passes a request on. The body of a handler.

@@ -16,10 +16,21 @@ constexpr Duration watch_delay = std::chrono::milliseconds(100);
 
 }  // namespace
 
-Watchdog::Watchdog(EventLoop& loop, const ReverseProxyOptions& options, const Request& request)
-    : loop_(loop), options_(options), request_(request), timer_(loop, [this] { check(); }) {
-  if (options.total_timeout > Duration::zero())
-    deadline_ = base::saturating_add(loop.now(), options.total_timeout);
+Watchdog::Watchdog(EventLoop& loop, const ReverseProxyOptions& options)
+    : loop_(loop), options_(options), timer_(loop, [this] { check(); }) {}
+
+void Watchdog::begin_request(const Request& request) noexcept {
+  request_ = &request;
+  is_client_gone_ = false;
+  deadline_ = never;
+  if (options_.total_timeout > Duration::zero())
+    deadline_ = base::saturating_add(loop_.now(), options_.total_timeout);
+}
+
+void Watchdog::end_request() noexcept {
+  end();
+  gone_.reset();
+  request_ = nullptr;
 }
 
 void Watchdog::begin(client::Exchange& exchange) noexcept {
@@ -64,7 +75,7 @@ void Watchdog::restart() noexcept {
 void Watchdog::check() {
   if (exchange_ == nullptr) return;
   try {
-    if (!gone_) gone_.emplace(request_.disconnect_token(), Gone{*this});
+    if (!gone_) gone_.emplace(request_->disconnect_token(), Gone{*this});
   } catch (
       const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): tried again with the next limit.
   }

@@ -22,11 +22,14 @@ namespace tambour::http::detail::proxy {
 /// bytes arrive: it compares when it expires.
 class Watchdog {
  public:
-  Watchdog(EventLoop& loop, const ReverseProxyOptions& options, const Request& request);
+  Watchdog(EventLoop& loop, const ReverseProxyOptions& options);
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
   ~Watchdog() = default;
 
+  /// `request` must exist until end_request().
+  void begin_request(const Request& request) noexcept;
+  void end_request() noexcept;
   /// The head of the response is awaited. `exchange` must exist until end().
   void begin(client::Exchange& exchange) noexcept;
   void end() noexcept;
@@ -54,7 +57,7 @@ class Watchdog {
 
   EventLoop& loop_;
   const ReverseProxyOptions& options_;
-  const Request& request_;
+  const Request* request_ = nullptr;
   client::Exchange* exchange_ = nullptr;
   TimePoint deadline_ = never;
   TimePoint since_{};
