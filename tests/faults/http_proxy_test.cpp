@@ -24,12 +24,12 @@ Task<> talk(EventLoop& loop, Endpoint proxy, std::string& received) {
   const std::string url = "http://" + proxy.to_string();
   http::Client client(loop);
   auto parts = co_await client.get(url + "/parts");
-  if (!parts) co_return;
+  if (!parts || parts->status() != http::Status::ok) co_return;
   auto text = co_await parts->read_text();
   if (!text) co_return;
   received += *text;
   auto posted = co_await client.post(url + "/post", "text/plain", Buffer(std::string(80'000, 'p')));
-  if (!posted) co_return;
+  if (!posted || posted->status() != http::Status::ok) co_return;
   text = co_await posted->read_text();
   if (!text) co_return;
   received += *text;
