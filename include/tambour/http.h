@@ -122,6 +122,7 @@
 #include <tambour/http/cors.h>          // IWYU pragma: export
 #include <tambour/http/date.h>          // IWYU pragma: export
 #include <tambour/http/error.h>         // IWYU pragma: export
+#include <tambour/http/download.h>
 #include <tambour/http/event_source.h>
 #include <tambour/http/event_stream.h>  // IWYU pragma: export
 #include <tambour/http/fields.h>        // IWYU pragma: export

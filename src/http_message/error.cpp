@@ -112,6 +112,7 @@ constexpr detail::base::ErrorText<ErrorCode> texts[] = {
     {ErrorCode::not_an_event_stream, "The Content-Type is not \"text/event-stream\""},
     {ErrorCode::event_line_too_long, "A line of the event stream exceeds its limit"},
     {ErrorCode::event_too_large, "The data or the id of an event exceeds its limit"},
+    {ErrorCode::bad_content_range, "The Content-Range is not that of the part which was asked for"},
 };
 
 }  // namespace

@@ -113,6 +113,9 @@ enum class ErrorCode : int {
   not_an_event_stream,      ///< Content-Type is not text/event-stream.
   event_line_too_long,      ///< More than EventLimits::line_bytes_max.
   event_too_large,          ///< More than EventLimits::data_bytes_max or id_bytes_max.
+
+  // Downloads: http/download.h.
+  bad_content_range,  ///< A part of a file that does not fit to what was asked for.
 };
 
 const std::error_category& error_category() noexcept;

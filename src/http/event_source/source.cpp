@@ -7,10 +7,9 @@
 #include <string_view>
 #include <utility>
 
-#include <tambour/net/stream_error.h>
 #include <tambour/task/sleep.h>
 
-#include "client/may_pass.h"
+#include "http/client/temporary.h"
 #include "http_message/characters.h"
 #include "http_message/failure.h"
 #include "loop/core.h"
@@ -18,15 +17,7 @@
 namespace tambour::http::detail::event_source {
 namespace {
 
-bool is_temporary(Status status) noexcept {
-  return status == Status::too_many_requests || status == Status::internal_server_error ||
-         status == Status::bad_gateway || status == Status::service_unavailable ||
-         status == Status::gateway_timeout;
-}
-
-bool is_temporary(const Error& error) noexcept {
-  return tambour::detail::client::may_pass(error) || error == StreamError::truncated;
-}
+using client::is_temporary;
 
 bool is_event_stream(const Fields& fields) noexcept {
   std::string_view type = fields.get("Content-Type").value_or("");

@@ -1,0 +1,96 @@
+// Downloads of files, which continue after a lost connection, and after a restart of the program.
+//
+//   auto file = co_await http::download(client, "https://example.org/image.iso", "/tmp/image.iso");
+//   if (!file) std::fprintf(stderr, "%s\n", file.error().message().c_str());
+//
+// The most likely mistake: two downloads to the same path at the same time, which write to the same
+// partial file.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <expected>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <tambour/base/callback.h>
+#include <tambour/base/result.h>
+#include <tambour/detail/namespaces.h>
+#include <tambour/http/client.h>
+#include <tambour/http/fields.h>
+#include <tambour/http/status.h>
+#include <tambour/http/url.h>
+#include <tambour/net/retry_policy.h>
+#include <tambour/task/task.h>
+
+#pragma GCC visibility push(default)
+
+namespace tambour::http {
+
+/// Not an aggregate, because of GCC 12: see ClientRequest.
+struct DownloadOptions {
+  DownloadOptions() noexcept {}  // NOLINT(modernize-use-equals-default)
+
+  /// `attempts_max` counts attempts in a row that have brought no byte by which the download could
+  /// continue. Repeated are attempts that failed with errors that may pass, with a truncated body,
+  /// and with the statuses 429, 500, 502, 503 and 504.
+  RetryPolicy retry{
+      .attempts_max = 5, .delay = std::chrono::seconds(1), .delay_max = std::chrono::minutes(1)};
+  /// Of each request, in addition to Accept-Encoding, Range and If-Range.
+  Fields fields{};
+  /// A larger file fails with http::ErrorCode::body_too_large.
+  std::uint64_t bytes_max = std::numeric_limits<std::uint64_t>::max();
+  /// Waits until contents and name are on the disk: fsync(2).
+  bool sync = true;
+  /// Invoked after each piece that was written, with the size of the file so far, and that of the
+  /// whole file, if it is known. Must not destroy the task.
+  Callback<void(std::uint64_t bytes, std::optional<std::uint64_t> total)> on_progress{};
+};
+
+struct DownloadedFile {
+  std::uint64_t bytes = 0;
+  std::uint64_t resumed_bytes = 0;  ///< That an earlier call had received.
+  unsigned requests = 0;
+  Url url{};         ///< Of the last response, after redirects.
+  Fields headers{};  ///< Of the last response.
+};
+
+/// An Error, with the status of the last response. Compares and converts like an Error.
+class DownloadError : public Error {
+ public:
+  DownloadError() noexcept = default;
+  DownloadError(const Error& error,  // NOLINT(google-explicit-constructor): as a Result has it.
+                std::optional<Status> status = std::nullopt) noexcept
+      : Error(error), status_(status) {}
+
+  [[nodiscard]] std::optional<Status> status() const noexcept { return status_; }
+
+ private:
+  std::optional<Status> status_;
+};
+
+using DownloadResult = std::expected<DownloadedFile, DownloadError>;
+
+/// Downloads `url` to the file `path`, which appears with all of its contents at once, and replaces
+/// an existing file.
+///
+/// Until then, the contents are in `path`.part, and the version in `path`.part.info. An attempt
+/// continues there (RFC 9110, section 14) if the response had a strong validator: an ETag that is
+/// not weak, or a Last-Modified that is at least a minute older than the Date. If the file on the
+/// server has changed, the download begins again. Without a validator, the partial file is removed
+/// when the call fails. After a power failure, remove it: its end may be missing.
+///
+/// Time limits: those of the client for each attempt; set ClientOptions::total_timeout only if it
+/// suffices for the whole file. `timeout(1h, download(...))` limits all attempts together.
+/// Cancellation: fails with ECANCELED; what was received stays for the next call.
+/// Errors: those of Client::send() and IncomingBody::read(), of files, and
+/// http::ErrorCode::unexpected_status and bad_content_range. Throws std::bad_alloc.
+/// Lifetime: the client must exist until the task has ended.
+[[nodiscard]] Task<DownloadResult> download(Client& client, std::string url, std::string path,
+                                            DownloadOptions options = {});
+
+}  // namespace tambour::http
+
+#pragma GCC visibility pop
