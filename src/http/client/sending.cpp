@@ -118,10 +118,9 @@ Task<ConnectResult> Shared::open(Origin origin, const ProxyServer* proxy) {
     co_return co_await std::move(connecting);
   }
   if (proxy != nullptr) mode.proxy = ProxyChoice(origin.proxy);
-  if (!address.empty()) {
-    mode.https_records = false;
-    mode.srv_service.clear();
-  }
+  // HTTPS records are those of servers that speak TLS: RFC 9460, section 9.
+  if (!origin.is_secure || !address.empty()) mode.https_records = false;
+  if (!address.empty()) mode.srv_service.clear();
   auto connecting = address.empty()
                         ? tambour::connect(std::move(origin.host), origin.port, std::move(mode))
                         : tambour::connect(std::move(address), std::move(mode));
