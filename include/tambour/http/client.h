@@ -79,6 +79,12 @@ struct ClientOptions {
   std::size_t connections_per_origin_max = 16;
   /// Requests that may wait for a connection to one origin. Further requests fail with EAGAIN.
   std::size_t waiting_per_origin_max = 10'000;
+  /// Open connections to all origins; at least one. The oldest unused connection is closed to make
+  /// room for another origin; if all are in use, further requests wait in order, except that a
+  /// connection that becomes free is first given to a request for its own origin.
+  std::size_t connections_max = 1'000;
+  /// Requests that may wait for a connection, to whatever origin. Further ones fail with EAGAIN.
+  std::size_t waiting_max = 100'000;
   /// Unused connections of all origins that are kept open. The oldest is closed first.
   std::size_t idle_connections_max = 64;
   // Time limits; zero: none.
@@ -346,6 +352,8 @@ class Client {
   /// Open connections, including those that are being opened.
   [[nodiscard]] std::size_t connections() const noexcept;
   [[nodiscard]] std::size_t idle_connections() const noexcept;
+  /// Requests that wait for a connection.
+  [[nodiscard]] std::size_t waiting_requests() const noexcept;
   void close_idle_connections() noexcept;
 
  private:

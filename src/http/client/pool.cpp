@@ -11,17 +11,35 @@
 namespace tambour::http::detail::client {
 namespace {
 
-/// A waiting request, in the queue of its origin until it has been granted a lease or has ended.
-class Waiting {
+Task<> watch(PooledConnection& pooled) {
+  // Neither data nor the end of the stream belongs to a response, and an error ends it, too.
+  static_cast<void>(co_await pooled.connection->stream.read(pooled.connection->input, 1));
+  pooled.watch->end.start(Duration::zero());
+}
+
+/// How many waiting requests are looked at, to find one that can use a connection.
+constexpr std::size_t looked_at_max = 256;
+
+}  // namespace
+
+/// A waiting request, in a queue until it has been granted a lease or has ended.
+class Pool::Waiting {
  public:
-  Waiting(EventLoop& loop, OriginState& origin) : origin_(origin), waiter_(loop) {
-    origin_.waiting.push_back(&waiter_);
+  Waiting(Pool& pool, const Origin& origin, std::deque<Waiter*>& queue)
+      : pool_(pool), queue_(queue), waiter_(pool.loop_, origin) {
+    queue_.push_back(&waiter_);
+    ++pool_.waiting_;
   }
   Waiting(const Waiting&) = delete;
   Waiting& operator=(const Waiting&) = delete;
   ~Waiting() {
+    --pool_.waiting_;
     if (!waiter_.granted.is_set()) {
-      std::erase(origin_.waiting, &waiter_);
+      std::erase(queue_, &waiter_);
+    } else if (waiter_.has_promise) {
+      // The task ended before it opened a connection.
+      take_promise();
+      pool_.wake_blocked();
     } else if (waiter_.lease && waiter_.lease.is_connected()) {
       // The task ended before it used the connection.
       waiter_.lease.release();
@@ -29,19 +47,16 @@ class Waiting {
   }
 
   [[nodiscard]] Waiter& waiter() noexcept { return waiter_; }
+  void take_promise() noexcept {
+    waiter_.has_promise = false;
+    --pool_.promised_;
+  }
 
  private:
-  OriginState& origin_;
+  Pool& pool_;
+  std::deque<Waiter*>& queue_;
   Waiter waiter_;
 };
-
-Task<> watch(PooledConnection& pooled) {
-  // Neither data nor the end of the stream belongs to a response, and an error ends it, too.
-  static_cast<void>(co_await pooled.connection->stream.read(pooled.connection->input, 1));
-  pooled.watch->end.start(Duration::zero());
-}
-
-}  // namespace
 
 Lease& Lease::operator=(Lease&& other) noexcept {
   if (this == &other) return *this;
@@ -67,22 +82,80 @@ void Lease::close() noexcept {
 }
 
 Task<Result<Lease>> Pool::acquire(std::shared_ptr<Pool> pool, Origin origin) {
-  OriginState& state = pool->state_of(origin);
-  if (PooledConnection* const idle = pool->find_idle(state); idle != nullptr) {
-    pool->end_idle(*idle);
-    co_return Lease(pool, *idle);
+  for (bool is_next = false;; is_next = true) {
+    if (auto lease = pool->try_acquire(origin, is_next)) co_return std::move(*lease);
+    if (pool->waiting_ >= pool->options_.waiting_max)
+      co_return std::unexpected(system_error(EAGAIN));
+    if (pool->is_full(origin)) {
+      OriginState& state = pool->state_of(origin);
+      if (state.waiting.size() >= pool->options_.waiting_per_origin_max)
+        co_return std::unexpected(system_error(EAGAIN));
+      Waiting waiting(*pool, origin, state.waiting);
+      if (auto granted = co_await waiting.waiter().granted.wait(); !granted)
+        co_return std::unexpected(granted.error());
+      co_return std::move(waiting.waiter().lease);
+    }
+    Waiting waiting(*pool, origin, pool->blocked_);
+    if (auto granted = co_await waiting.waiter().granted.wait(); !granted)
+      co_return std::unexpected(granted.error());
+    if (waiting.waiter().lease) co_return std::move(waiting.waiter().lease);
+    waiting.take_promise();
   }
-  const std::size_t limit = std::max<std::size_t>(pool->options_.connections_per_origin_max, 1);
-  if (state.connections.size() < limit) {
-    PooledConnection& added = pool->add(state);
-    co_return Lease(pool, added);
+}
+
+std::optional<Lease> Pool::try_acquire(const Origin& origin, bool is_next) {
+  // If the request opens no connection, or there is no memory, another one may open it.
+  struct WakeNext {
+    Pool& pool;
+    ~WakeNext() { pool.wake_blocked(); }
+  };
+  const WakeNext wake_next{*this};
+  if (const auto known = origins_.find(origin); known != origins_.end()) {
+    if (PooledConnection* const idle = find_idle(known->second); idle != nullptr) {
+      end_idle(*idle);
+      return Lease(shared_from_this(), *idle);
+    }
   }
-  if (state.waiting.size() >= pool->options_.waiting_per_origin_max)
-    co_return std::unexpected(system_error(EAGAIN));
-  Waiting waiting(pool->loop_, state);
-  if (auto granted = co_await waiting.waiter().granted.wait(); !granted)
-    co_return std::unexpected(granted.error());
-  co_return std::move(waiting.waiter().lease);
+  if (is_full(origin) || !make_room(is_next)) return std::nullopt;
+  return Lease(shared_from_this(), add(state_of(origin)));
+}
+
+bool Pool::is_full(const Origin& origin) const noexcept {
+  const auto known = origins_.find(origin);
+  return known != origins_.end() &&
+         known->second.connections.size() >=
+             std::max<std::size_t>(options_.connections_per_origin_max, 1);
+}
+
+bool Pool::make_room(bool is_next) noexcept {
+  if (!is_next && !blocked_.empty()) return false;
+  const std::size_t limit = std::max<std::size_t>(options_.connections_max, 1);
+  if (open_ + promised_ >= limit && !idle_.empty()) close(*idle_.front());
+  return open_ + promised_ < limit;
+}
+
+void Pool::wake_blocked() noexcept {
+  const std::size_t limit = std::max<std::size_t>(options_.connections_max, 1);
+  if (blocked_.empty() || open_ + promised_ >= limit) return;
+  Waiter& next = *blocked_.front();
+  blocked_.pop_front();
+  next.has_promise = true;
+  ++promised_;
+  next.granted.set();
+}
+
+bool Pool::grant_to_blocked(PooledConnection& pooled) noexcept {
+  const auto last =
+      blocked_.begin() + static_cast<std::ptrdiff_t>(std::min(blocked_.size(), looked_at_max));
+  const auto found = std::find_if(blocked_.begin(), last, [&pooled](const Waiter* waiter) {
+    return waiter->origin == pooled.origin.position->first;
+  });
+  if (found == last) return false;
+  Waiter& next = **found;
+  blocked_.erase(found);
+  next.lease = Lease(shared_from_this(), pooled);
+  next.granted.set();
+  return true;
 }
 
 Lease Pool::take_idle(const std::shared_ptr<Pool>& pool, const Origin& origin) noexcept {
@@ -134,8 +207,9 @@ bool Pool::grant(PooledConnection& pooled) noexcept {
 void Pool::released(PooledConnection& pooled) noexcept {
   std::list<PooledConnection>& connections = pooled.origin.connections;
   connections.splice(connections.end(), connections, pooled.position);
-  if (grant(pooled)) return;
-  if (shut_down_ || options_.idle_connections_max == 0) return close(pooled);
+  if (grant(pooled) || grant_to_blocked(pooled)) return;
+  // Requests for other origins need the place of this connection.
+  if (shut_down_ || options_.idle_connections_max == 0 || !blocked_.empty()) return close(pooled);
   try {
     begin_idle(pooled);
   } catch (const std::bad_alloc&) {
@@ -165,6 +239,7 @@ void Pool::close(PooledConnection& pooled) noexcept {
   --open_;
   origin.connections.erase(pooled.position);
   if (origin.connections.empty()) origins_.erase(origin.position);
+  wake_blocked();
 }
 
 void Pool::close_idle() noexcept {

@@ -119,9 +119,11 @@ class Lease {
 
 /// A request that waits for a slot.
 struct Waiter {
-  explicit Waiter(EventLoop& loop) : granted(loop) {}
+  Waiter(EventLoop& loop, const Origin& wanted) : origin(wanted), granted(loop) {}
+  const Origin& origin;
   TaskEvent granted;
   Lease lease;
+  bool has_promise = false;  ///< Instead of a lease: the request may open a connection.
 };
 
 struct OriginState {
@@ -147,6 +149,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
 
   [[nodiscard]] std::size_t open() const noexcept { return open_; }
   [[nodiscard]] std::size_t idle() const noexcept { return idle_.size(); }
+  [[nodiscard]] std::size_t waiting() const noexcept { return waiting_; }
   void close_idle() noexcept;
   void close_idle(const Origin& origin) noexcept;
   /// Connections are closed from now on when they are released.
@@ -154,11 +157,22 @@ class Pool : public std::enable_shared_from_this<Pool> {
 
  private:
   friend class Lease;
+  class Waiting;
 
   [[nodiscard]] OriginState& state_of(const Origin& origin);
   /// Null: all are in use.
   [[nodiscard]] PooledConnection* find_idle(OriginState& origin) noexcept;
   [[nodiscard]] PooledConnection& add(OriginState& origin);
+  /// A slot of an idle connection, or of one that is added; no value: the request must wait.
+  /// `is_next`: it has waited for the limit of all origins.
+  [[nodiscard]] std::optional<Lease> try_acquire(const Origin& origin, bool is_next);
+  /// True if a connection may be opened, for which the oldest idle one may have been closed.
+  [[nodiscard]] bool make_room(bool is_next) noexcept;
+  [[nodiscard]] bool is_full(const Origin& origin) const noexcept;
+  /// A connection may be opened: lets the next request try that has waited for it.
+  void wake_blocked() noexcept;
+  /// Gives a free slot to a request for the same origin that waits for the limit of all origins.
+  [[nodiscard]] bool grant_to_blocked(PooledConnection& pooled) noexcept;
   /// Gives a free slot to the next request that waits. Returns false if there is none.
   [[nodiscard]] bool grant(PooledConnection& pooled) noexcept;
   void released(PooledConnection& pooled) noexcept;
@@ -173,6 +187,11 @@ class Pool : public std::enable_shared_from_this<Pool> {
   std::map<Origin, OriginState> origins_;
   std::list<PooledConnection*> idle_;  ///< The one that was released last is the last.
   std::size_t open_ = 0;
+  /// Requests that wait until there are fewer connections to all origins. Not in the queue of their
+  /// origin, which may have no connection that could wake them up.
+  std::deque<Waiter*> blocked_;
+  std::size_t promised_ = 0;  ///< Connections that requests may open which were woken up.
+  std::size_t waiting_ = 0;   ///< Requests of all queues.
   bool shut_down_ = false;
 };
 

@@ -1,5 +1,6 @@
 // Options of a client: fields of all requests, Host, Unix sockets, interim responses, and the
 // minimum rate of bodies.
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdio>
@@ -12,6 +13,7 @@
 #include <tambour/http/client.h>
 #include <tambour/http/server.h>
 #include <tambour/task/combinators.h>
+#include <tambour/task/scope.h>
 #include <tambour/task/sleep.h>
 
 #include "http/support/scripted_server.h"
@@ -39,6 +41,10 @@ class HttpClientOptions : public testing::Test {
     auto body = co_await response->read_text();
     co_return std::to_string(http::code_of(response->status())) + " " +
         (body ? *body : "error in body: " + body.error().message());
+  }
+  static Task<> ignore(Client& client, std::string url) {
+    auto response = co_await client.get(std::move(url));
+    static_cast<void>(response);
   }
   std::string got(Client& client, ClientRequest request) {
     std::string text;
@@ -188,6 +194,108 @@ TEST_F(HttpClientOptions, exceptions_of_the_interim_callback) {
   loop.run();
   EXPECT_EQ(thrown, "hint");
   EXPECT_EQ(client.connections(), 0U);
+}
+
+/// Limits over all origins: each server is an origin of its own.
+class HttpClientTotals : public HttpClientOptions {
+ protected:
+  /// Sends requests to these servers at the same time, and returns the bodies in the order in which
+  /// they arrive.
+  std::string got_all(Client& client, const std::vector<ScriptedServer*>& servers) {
+    std::string text;
+    TaskScope scope(loop);
+    for (ScriptedServer* const to : servers) {
+      scope.spawn([&client, to, &text]() -> Task<> {
+        const std::string answer = co_await receive(client, ClientRequest(to->url()));
+        text += answer.substr(answer.find(' ') + 1);
+      });
+    }
+    spawn(loop, [&]() -> Task<> {
+      co_await scope.join();
+      loop.stop();
+    });
+    loop.run();
+    return text;
+  }
+
+  ScriptedServer a{loop, [](const Arrived&) { return ok("a"); }};
+  ScriptedServer b{loop, [](const Arrived&) { return ok("b"); }};
+  ScriptedServer c{loop, [](const Arrived&) { return ok("c"); }};
+};
+
+TEST_F(HttpClientTotals, one_connection_for_all_origins) {
+  ClientOptions options;
+  options.connections_max = 1;
+  Client client(loop, options);
+  std::string text = got_all(client, {&a, &b, &a, &c, &a, &b});
+  std::ranges::sort(text);
+  EXPECT_EQ(text, "aaabbc");
+  EXPECT_EQ(a.connections(), 1) << "a free connection is used by its own origin first";
+  EXPECT_EQ(b.connections(), 1);
+  EXPECT_EQ(client.connections(), 1U);
+  EXPECT_EQ(client.waiting_requests(), 0U);
+  // The idle connection to another origin is closed.
+  EXPECT_EQ(got_all(client, {&a}), "a");
+  EXPECT_EQ(got_all(client, {&b}), "b");
+  EXPECT_EQ(client.connections(), 1U);
+  EXPECT_EQ(got_all(client, {&b}), "b");
+  EXPECT_EQ(b.connections(), 2);
+}
+
+TEST_F(HttpClientTotals, two_connections) {
+  ClientOptions options;
+  options.connections_max = 2;
+  options.connections_per_origin_max = 1;
+  Client client(loop, options);
+  std::string text = got_all(client, {&a, &a, &a, &b, &b, &c, &c, &c, &c});
+  std::ranges::sort(text);
+  EXPECT_EQ(text, "aaabbcccc");
+  EXPECT_LE(client.connections(), 2U);
+}
+
+TEST_F(HttpClientTotals, waiting_requests_are_limited) {
+  ClientOptions options;
+  options.connections_max = 1;
+  options.waiting_max = 1;
+  Client client(loop, options);
+  const std::string text = got_all(client, {&a, &b, &c});
+  EXPECT_NE(text.find(system_error(EAGAIN).message().substr(
+                system_error(EAGAIN).message().find(' ') + 1)),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find('b'), std::string::npos) << text;
+}
+
+TEST_F(HttpClientTotals, cancelled_requests_pass_on_their_turn) {
+  ScriptedServer silent(loop, [](const Arrived&) {
+    Answer nothing("");
+    nothing.reads_the_rest = true;
+    return nothing;
+  });
+  ClientOptions options;
+  options.connections_max = 1;
+  Client client(loop, options);
+  std::string text;
+  spawn(loop, [&]() -> Task<> {
+    TaskScope first(loop);
+    TaskScope second(loop);
+    TaskScope third(loop);
+    first.spawn([&]() -> Task<> { co_await ignore(client, silent.url()); });
+    second.spawn([&]() -> Task<> { co_await ignore(client, a.url()); });
+    third.spawn([&]() -> Task<> { text = co_await receive(client, ClientRequest(b.url())); });
+    const auto slept = co_await sleep_for(20ms);
+    EXPECT_TRUE(slept);
+    EXPECT_EQ(client.waiting_requests(), 2U);
+    // The request that is woken up is asked to stop before it runs.
+    first.request_stop();
+    const auto stopped = co_await sleep_for(Duration::zero());
+    EXPECT_TRUE(stopped);
+    second.request_stop();
+    co_await third.join();
+    loop.stop();
+  });
+  loop.run();
+  EXPECT_EQ(text, "200 b");
 }
 
 /// With virtual time.
