@@ -92,7 +92,9 @@ void Message::set_cookies(CookieJar& jar, CookieJar::Time now) {
   if (!field.empty()) static_cast<void>(head_.fields.set("Cookie", field));
 }
 
-void Message::set_tunnel(std::string authority) {
+void Message::set_tunnel(std::string authority, Fields fields) {
+  head_.fields = std::move(fields);
+  head_.fields.remove("Host");
   head_.method = Method::connect;
   head_.form = TargetForm::authority;
   head_.target = authority;

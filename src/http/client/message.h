@@ -53,8 +53,9 @@ class Message {
   void set_cookies(CookieJar& jar, CookieJar::Time now);
   /// The form that a proxy forwards, with its credentials; null: the form for the origin itself.
   void set_forwarder(const tambour::detail::client::ProxyServer* proxy);
-  /// Makes the request a CONNECT for this host and port.
-  void set_tunnel(std::string authority);
+  /// Makes the request a CONNECT for this host and port, with these fields only: those of the
+  /// options are for origins.
+  void set_tunnel(std::string authority, Fields fields);
   /// Of the user at the origin, and at the proxy that forwards the request; null: none.
   [[nodiscard]] Identity* identity() noexcept { return identity_ ? &*identity_ : nullptr; }
   [[nodiscard]] Identity* proxy_identity() noexcept {

@@ -245,12 +245,10 @@ Task<Result<UpgradedResponse>> Shared::open_tunnel(std::shared_ptr<Shared> share
                                                    TimePoint deadline) {
   auto url = parse_request_url(request.url);
   if (!url) co_return std::unexpected(url.error());
-  const auto credentials = request.fields.get("Proxy-Authorization");
-  const std::string authorization(credentials.value_or(""));
+  Fields fields = request.fields;
   auto message = Message::create(std::move(request), shared->options, std::move(*url));
   if (!message) co_return std::unexpected(message.error());
-  message->set_tunnel(std::move(authority));
-  if (!authorization.empty()) message->set_credentials("Proxy-Authorization", authorization);
+  message->set_tunnel(std::move(authority), std::move(fields));
   Attempt attempt = co_await shared->exchange(*message, deadline);
   if (!attempt.response) co_return std::unexpected(attempt.response.error());
   ByteStream stream;
