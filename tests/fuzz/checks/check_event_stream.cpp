@@ -19,9 +19,9 @@ using http::ReceivedEvent;
 
 /// What was read until the end of the text or an error.
 struct Reading {
-  std::vector<std::string> events;  ///< Type, data and id, with null bytes between them.
-  std::string last_id;
-  std::optional<std::chrono::milliseconds> retry;
+  std::vector<std::string> events{};  ///< Type, data and id, with null bytes between them.
+  std::string last_id{};
+  std::optional<std::chrono::milliseconds> retry{};
   bool failed = false;
 
   bool operator==(const Reading&) const = default;
