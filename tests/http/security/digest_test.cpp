@@ -289,7 +289,7 @@ TEST_F(DigestClient, no_password_for_basic) {
 
 TEST_F(DigestClient, redirects) {
   const std::string port = server.authority().substr(server.authority().rfind(':'));
-  script = [this, inner = script, port](const Arrived& arrived) -> Answer {
+  script = [inner = script, port](const Arrived& arrived) -> Answer {
     if (arrived.head.target == "/same")
       return "HTTP/1.1 302 Found\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n";
     if (arrived.head.target == "/other")
