@@ -224,7 +224,10 @@ void H2Connection::finish(H2Stream& stream) {
   detail::Exchange& exchange = stream.exchange();
   exchange.finish(stream.error() || sender_.error());
   stream.handler_ended();
-  if (exchange.is_broken() && !stream.error())
+  // A tunnel that could not be handed out has begun a response that nothing ends.
+  const bool has_end = stream.outgoing().has_ended || stream.outgoing().ends;
+  const bool is_incomplete = exchange.is_broken() || !(has_end || stream.has_tunnel());
+  if (is_incomplete && !stream.error())
     reset(stream, h2::ErrorCode::internal_error, system_error(ECANCELED));
   remove_if_done(stream);
 }

@@ -83,6 +83,7 @@ class H2Stream final : public Wire {
   [[nodiscard]] bool is_discarding(TimePoint now) const noexcept;
   /// The handler has ended: what arrives is discarded.
   void handler_ended() noexcept;
+  [[nodiscard]] bool has_tunnel() const noexcept { return tunnel_ != nullptr; }
   /// True if neither a handler nor the owner of a tunnel uses the stream.
   [[nodiscard]] bool is_unused() const noexcept { return has_handler_ended_ && tunnel_ == nullptr; }
   /// What was queued has been sent, or will never be.
