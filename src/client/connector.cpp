@@ -223,7 +223,7 @@ Task<ConnectResult> try_rounds(const Target& target, const ConnectOptions& optio
     if (stream || round >= options.retry.attempts_max || !may_pass(stream.error(), target))
       co_return stream;
     const Duration delay = backoff.next(detail::loop::core_of(*context.loop).backend().random());
-    const auto slept = co_await sleep_for(delay);
+    const auto slept = co_await sleep_for(delay, {});
     if (!slept) co_return std::unexpected<ConnectError>(slept.error());
   }
 }

@@ -338,7 +338,7 @@ class State {
       while (auto packet = take_packet(in, used)) {
         while (connection.budget.is_exhausted(core_)) {
           ++connection.answering;  // The query has been received.
-          const Result<> slept = co_await sleep_for(Duration::zero());
+          const Result<> slept = co_await sleep_for(Duration::zero(), {});
           --connection.answering;
           if (!slept) co_return;
         }

@@ -79,9 +79,9 @@ detail::FileWait::~FileWait() {
   if (request_ != nullptr) request_->abandon();
 }
 
-bool detail::FileWait::begin(EventLoop& loop, std::coroutine_handle<> awaiting,
-                             const std::stop_token& stop) {
-  return request_->begin(loop, awaiting, stop);
+bool detail::FileWait::begin(const TaskContext& context, std::coroutine_handle<> awaiting) {
+  request_->operation().set_created_at(context.spawned_at);
+  return request_->begin(*context.loop, awaiting, context.stop);
 }
 
 void detail::FileWait::request_stop() noexcept { request_->request_stop(); }

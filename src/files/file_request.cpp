@@ -113,7 +113,7 @@ bool FileRequest::begin(EventLoop& loop, std::coroutine_handle<> awaiting,
     // An operation that does not use the task's buffer need not be awaited when it is stopped.
     const bool waits = borrows() || (names_ != nullptr && names_->waits_when_stopped);
     start(WorkerPool::files(), loop, awaiting, stop,
-          waits ? WhenStopped::wait : WhenStopped::abandon);
+          waits ? WhenStopped::wait : WhenStopped::abandon, operation_.created_at());
   }
   return true;
 }

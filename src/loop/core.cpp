@@ -328,10 +328,11 @@ void Core::run_pending(std::source_location function) {
 template <class Call>
 void Core::detect_stall(const std::source_location& created_at, Call call) {
   const std::int64_t began_ns = clock_ns();
+  callback_place_ = created_at;
   call();
   const std::int64_t took_ns = clock_ns() - began_ns;
   if (took_ns > stall_ns_ && report_stall_)
-    report_stall_({.created_at = created_at, .duration = Duration(took_ns)});
+    report_stall_({.created_at = callback_place_, .duration = Duration(took_ns)});
 }
 
 std::size_t Core::run_queue() {

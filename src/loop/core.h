@@ -131,6 +131,12 @@ class Core final : public backend::Owner {
     Core& core_;
   };
 
+  /// The stall detector names `place` for the callback that runs now: for items that resume tasks
+  /// or invoke functions of several places of the program. No effect if `place` is empty.
+  void name_callback(const std::source_location& place) noexcept {
+    if (place.line() != 0) callback_place_ = place;
+  }
+
   /// Makes run() throw `thrown`, in a later iteration or before it returns, as if a callback had
   /// thrown it.
   void throw_out_of_run(std::exception_ptr thrown) noexcept;
@@ -358,6 +364,7 @@ class Core final : public backend::Owner {
   bool measure_times_;
   std::int64_t stall_ns_ = 0;
   Callback<void(const Stall&)> report_stall_;
+  std::source_location callback_place_;  ///< Of the callback that runs; see name_callback().
   std::int64_t collect_io_ns_ = 0;
   std::int64_t collect_timeout_ns_ = 0;
   std::optional<std::int64_t> suspended_ns_;  ///< Time of suspend_timers(), if suspended.

@@ -127,8 +127,8 @@ void Acceptor::serve(std::shared_ptr<const ConnectionCallbacks> callbacks) {
   };
 }
 
-void Acceptor::accept() {
-  for (Listener& listener : listeners_) accepting_->spawn(accept_all(listener));
+void Acceptor::accept(const std::source_location& served_at) {
+  for (Listener& listener : listeners_) accepting_->spawn(accept_all(listener), served_at);
 }
 
 /// While the server is full, waits for capacity, unless an unfinished handshake could be displaced.

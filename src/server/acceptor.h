@@ -66,8 +66,9 @@ class Acceptor final : public detail::LoopOwned, public net::ConnectionOwner {
              detail::HandshakeCheck check);
   void serve(std::shared_ptr<const ConnectionCallbacks> callbacks);
   [[nodiscard]] bool serves() const noexcept { return start_ != nullptr; }
-  /// Starts accepting from the listeners. If there is a group, all of its acceptors must serve.
-  void accept();
+  /// Starts accepting from the listeners. If there is a group, all of its acceptors must serve. The
+  /// stall detector names `served_at` for the tasks that accept, which start the handlers.
+  void accept(const std::source_location& served_at);
   /// Waits for one connection, for a server that does not serve.
   Task<Result<SocketStream>> accept_stream() { return listeners_.front().accept(); }
 

@@ -160,7 +160,8 @@ Task<Result<SocketStream>> Listener::accept() {
     const bool is_of_connection = is_error_of_connection(-outcome);
     if (!is_of_connection && !is_shortage(-outcome)) co_return base::failure(outcome);
     if (!is_of_connection || ++connection_errors > connection_errors_in_a_row_max) {
-      if (auto slept = co_await sleep_for(pause); !slept) co_return std::unexpected(slept.error());
+      if (auto slept = co_await sleep_for(pause, {}); !slept)
+        co_return std::unexpected(slept.error());
       pause = std::min(pause * 2, accept_pause_max);
     }
   }

@@ -116,7 +116,8 @@ void StreamServerGroupBase::serve_with(const std::function<Task<>(SocketStream)>
   // to any of them.
   acceptors.for_each_acceptor(
       [&](detail::server::Acceptor& acceptor) { acceptor.serve(handler, created_at, check); });
-  acceptors.for_each_acceptor([](detail::server::Acceptor& acceptor) { acceptor.accept(); });
+  acceptors.for_each_acceptor(
+      [&](detail::server::Acceptor& acceptor) { acceptor.accept(created_at); });
 }
 
 void StreamServerGroupBase::serve(ConnectionCallbacks callbacks, std::source_location at) {
@@ -125,7 +126,7 @@ void StreamServerGroupBase::serve(ConnectionCallbacks callbacks, std::source_loc
   acceptors.begin_serving();
   const auto shared = detail::server::share_callbacks(std::move(callbacks), acceptors.reporter());
   acceptors.for_each_acceptor([&](detail::server::Acceptor& acceptor) { acceptor.serve(shared); });
-  acceptors.for_each_acceptor([](detail::server::Acceptor& acceptor) { acceptor.accept(); });
+  acceptors.for_each_acceptor([&](detail::server::Acceptor& acceptor) { acceptor.accept(at); });
 }
 
 const Endpoint& StreamServerGroupBase::endpoint() const noexcept {

@@ -151,7 +151,7 @@ void StreamServerBase::serve(ConnectionCallbacks callbacks, std::source_location
   callbacks.created_at = at;
   detail::server::Acceptor& acceptor = usable_and_idle(acceptor_.get());
   acceptor.serve(detail::server::share_callbacks(std::move(callbacks), acceptor.reporter()));
-  acceptor.accept();
+  acceptor.accept(at);
 }
 
 void StreamServerBase::serve_with(std::function<Task<>(SocketStream)> handler,
@@ -159,7 +159,7 @@ void StreamServerBase::serve_with(std::function<Task<>(SocketStream)> handler,
                                   detail::HandshakeCheck check) {
   detail::server::Acceptor& acceptor = usable_and_idle(acceptor_.get());
   acceptor.serve(std::move(handler), created_at, check);
-  acceptor.accept();
+  acceptor.accept(created_at);
 }
 
 }  // namespace tambour

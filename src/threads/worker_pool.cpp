@@ -107,7 +107,8 @@ void WorkerPool::submit(Callback<void()> work) {
 }
 
 void detail::WorkerCall::start(WorkerPool& pool, EventLoop& loop, std::coroutine_handle<> awaiting,
-                               const std::stop_token& stop, WhenStopped when_stopped) {
+                               const std::stop_token& stop, WhenStopped when_stopped,
+                               const std::source_location& spawned_at) {
   detail::loop::Core& core = detail::loop::core_of(loop);
   core.check_thread();
   auto returns = core.open_service<detail::threads::WorkerReturns>();
@@ -116,6 +117,7 @@ void detail::WorkerCall::start(WorkerPool& pool, EventLoop& loop, std::coroutine
   if (!core.backend().has_virtual_time()) queue_ = pool.queue();
   returns_ = *returns;
   awaiting_ = awaiting;
+  spawned_at_ = spawned_at;
   when_stopped_ = when_stopped;
   retain();  // The pool's reference, until the call returns.
   returns_->expect(*this);

@@ -70,6 +70,7 @@ void WorkerReturns::deliver(WorkerCall& call) {
   // returns it.
   if (!call.returned_) call.returned_ = call.mailbox_->refuse(call);
   const std::coroutine_handle<> awaiting = std::exchange(call.awaiting_, nullptr);
+  core_.name_callback(call.spawned_at_);
   if (call.returned_) call.release();
   Resumption::run(awaiting);
 }

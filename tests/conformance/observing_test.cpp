@@ -153,6 +153,11 @@ class StallsOfTasks : public Observing {
     co_await std::move(wait);
     stall();
   }
+  static Task<> read_until_closed(Endpoint server) {
+    TcpStream stream = or_throw(co_await TcpStream::connect(server));
+    Buffer buffer;
+    static_cast<void>(co_await stream.read(buffer));
+  }
   static Task<> wait_for(TaskEvent& event) { EXPECT_TRUE(co_await event.wait()); }
   static Task<> read_from(TcpStream stream) {
     Buffer buffer;
@@ -235,6 +240,52 @@ TEST_P(StallsOfTasks, and_handlers_and_connections_name_where_they_were_given) {
       Buffer buffer;
       static_cast<void>(co_await stream.read(buffer));
     }(to));
+  EXPECT_EQ(lines, (std::vector<unsigned>{line + 1, line + 2}));
+}
+
+TEST_P(StallsOfTasks, name_the_spawn_after_waits_in_the_library) {
+  const auto on_worker = []() -> Task<> { EXPECT_TRUE(co_await WorkerPool::shared().run([] {})); };
+  const auto in_file = []() -> Task<> { EXPECT_TRUE(co_await File::open("/dev/null")); };
+  TaskEvent never(loop());
+  const auto in_timeout = [](TaskEvent& event) -> Task<> {
+    static_cast<void>(co_await timeout(1ms, event.wait()));
+  };
+  const unsigned line = __LINE__;
+  spawn(loop(), stall_after(on_worker()));
+  spawn(loop(), stall_after(in_file()));
+  spawn(loop(), stall_after(in_timeout(never)));
+  loop().run();
+  std::ranges::sort(lines);
+  EXPECT_EQ(lines, (std::vector<unsigned>{line + 1, line + 2, line + 3}));
+}
+
+TEST_P(StallsOfTasks, and_handlers_that_stall_at_once_name_where_they_were_given) {
+  auto server = or_throw(TcpServer::listen(loop(), Endpoint::loopback_v4(0)));
+  const unsigned line = __LINE__ + 1;
+  server.serve([](TcpStream) -> Task<> { co_return stall(); });
+  run(read_until_closed(server.endpoint()));
+  EXPECT_EQ(lines, std::vector<unsigned>{line});
+}
+
+TEST_P(StallsOfTasks, and_functions_posted_to_connections_name_the_call) {
+  auto server = or_throw(TcpServer::listen(loop(), Endpoint::loopback_v4(0)));
+  unsigned line = 0;
+  ConnectionCallbacks callbacks;
+  callbacks.on_connection = [&line](Connection& connection) {
+    line = __LINE__ + 1;
+    connection.handle().post([](Connection& posted) { stall(), posted.close(); });
+  };
+  server.serve(std::move(callbacks));
+  run(read_until_closed(server.endpoint()));
+  EXPECT_EQ(lines, std::vector<unsigned>{line});
+}
+
+TEST_P(StallsOfTasks, and_functions_for_moved_streams_name_the_call) {
+  auto [first, second] = or_throw(UnixStream::pair(loop()));
+  const unsigned line = __LINE__;
+  move_to(loop(), std::move(first), [](UnixStream) { stall(); });
+  spawn_on(loop(), std::move(second), [](UnixStream) -> Task<> { co_return stall(); });
+  loop().run();
   EXPECT_EQ(lines, (std::vector<unsigned>{line + 1, line + 2}));
 }
 

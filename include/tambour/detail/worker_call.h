@@ -6,6 +6,7 @@
 #include <coroutine>
 #include <cstdint>
 #include <memory>
+#include <source_location>
 #include <stop_token>
 
 #include <tambour/detail/intrusive_list.h>
@@ -37,10 +38,12 @@ class WorkerCall : public ListHook<WorkerCall>, public ListHook<threads::WorkerR
 
   // To be called on the loop's thread only.
 
-  /// Starts the call. The task is resumed in a later iteration. Throws std::bad_alloc; the call is
+  /// Starts the call. The task, which the stall detector names by `spawned_at`, is resumed in a
+  /// later iteration. Throws std::bad_alloc; the call is
   /// then not started.
   void start(WorkerPool& pool, EventLoop& loop, std::coroutine_handle<> awaiting,
-             const std::stop_token& stop, WhenStopped when_stopped);
+             const std::stop_token& stop, WhenStopped when_stopped,
+             const std::source_location& spawned_at);
   /// Called when the task is asked to stop.
   void request_stop() noexcept;
   /// Drops the task's ownership, because the waiting task is destroyed; the caller must not use
@@ -83,6 +86,7 @@ class WorkerCall : public ListHook<WorkerCall>, public ListHook<threads::WorkerR
   WhenStopped when_stopped_{};
   int error_ = 0;
   std::coroutine_handle<> awaiting_;
+  std::source_location spawned_at_;
   threads::WorkerReturns* returns_ = nullptr;    ///< Valid while OnLoop is linked.
   std::shared_ptr<threads::WorkerQueue> queue_;  ///< Null in a simulation.
   std::shared_ptr<threads::WorkerMailbox> mailbox_;

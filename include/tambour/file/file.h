@@ -78,7 +78,7 @@ class FileWait {
   template <HasTaskContext Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting) {
     const TaskContext& context = awaiting.promise().context();
-    if (!begin(*context.loop, awaiting, context.stop)) return false;
+    if (!begin(context, awaiting)) return false;
     stop_.emplace(context.stop, Stop{*this});
     return true;
   }
@@ -96,7 +96,7 @@ class FileWait {
     FileWait& self;
     void operator()() const noexcept { self.request_stop(); }
   };
-  bool begin(EventLoop& loop, std::coroutine_handle<> awaiting, const std::stop_token& stop);
+  bool begin(const TaskContext& context, std::coroutine_handle<> awaiting);
   void request_stop() noexcept;
 
   files::FileRequest* request_;  ///< Null after a move.

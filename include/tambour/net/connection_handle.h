@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <source_location>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -61,8 +62,9 @@ class ConnectionHandle {
   /// connection ends first, `task` is destroyed without being invoked, on that thread or on that of
   /// the caller. Returns false if the connection has ended. If `task` throws,
   /// ConnectionCallbacks::on_exception gets the exception and the connection is closed; without
-  /// on_exception, the loop's run() throws it.
-  bool post(Callback<void(Connection&)> task) const;
+  /// on_exception, the loop's run() throws it. The stall detector names `at`.
+  bool post(Callback<void(Connection&)> task,
+            std::source_location at = std::source_location::current()) const;
 
   /// The connection, if it is open and the calling thread is that of its loop; otherwise null.
   /// Valid as long as the reference that callbacks get.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <concepts>
+#include <source_location>
 #include <utility>
 
 #include <tambour/base/callback.h>
@@ -31,18 +32,21 @@ struct LoopChange {
 /// such as the PROXY header of a stream. Waits on it fail with ECANCELED. If the loop `to` is
 /// destroyed first, the handle is closed and `then` is not invoked. Throws like EventLoop::post();
 /// the handle is then closed. Aborts if the handle is default-constructed. To continue with a task,
-/// use spawn_on() in <tambour/net/spawn_on.h>.
+/// use spawn_on() in <tambour/net/spawn_on.h>. The stall detector names `at`.
 template <class Handle, class Then>
   requires std::derived_from<Handle, IoHandle> && std::invocable<Then&, Handle>
-void move_to(EventLoop& to, Handle handle, Then then) {
+void move_to(EventLoop& to, Handle handle, Then then,
+             std::source_location at = std::source_location::current()) {
   static_assert(!detail::StartsCoroutine<Then&, Handle>,
                 "move_to() discards the result of `then`: a coroutine would never run. Use "
                 "spawn_on(), which spawns it as a task.");
   detail::LoopChange::leave(handle);
-  to.post([&to, moved = std::move(handle), call = std::move(then)]() mutable {
-    detail::LoopChange::enter(moved, to);
-    call(std::move(moved));
-  });
+  to.post(
+      [&to, moved = std::move(handle), call = std::move(then)]() mutable {
+        detail::LoopChange::enter(moved, to);
+        call(std::move(moved));
+      },
+      at);
 }
 
 }  // namespace tambour

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <concepts>
+#include <source_location>
 #include <type_traits>
 #include <utility>
 
@@ -23,17 +24,23 @@ namespace tambour {
 ///
 /// Call it on the thread of the stream's loop. Data that arrives during the move stays in the
 /// kernel. Data that was read but not used yet must be passed with the handler. Throws
-/// like EventLoop::post(); the stream is then closed.
+/// like EventLoop::post(); the stream is then closed. The stall detector names `at`.
 template <class S, class Handler>
   requires std::derived_from<S, Stream> && std::is_invocable_r_v<Task<>, Handler&, S>
-void spawn_on(EventLoop& to, S stream, Handler handler) {
-  move_to(to, std::move(stream), [handler = std::move(handler)](S arrived) mutable {
-    EventLoop& here = arrived.loop();
-    // The coroutine frame owns the handler until its task ends.
-    spawn(here, [](Handler kept, S local) -> Task<> {
-      co_await kept(std::move(local));
-    }(std::move(handler), std::move(arrived)));
-  });
+void spawn_on(EventLoop& to, S stream, Handler handler,
+              std::source_location at = std::source_location::current()) {
+  move_to(
+      to, std::move(stream),
+      [handler = std::move(handler), at](S arrived) mutable {
+        EventLoop& here = arrived.loop();
+        // The coroutine frame owns the handler until its task ends.
+        spawn(
+            here,
+            [](Handler kept, S local) -> Task<> { co_await kept(std::move(local)); }(
+                                          std::move(handler), std::move(arrived)),
+            at);
+      },
+      at);
 }
 
 }  // namespace tambour

@@ -461,7 +461,7 @@ Task<detail::ResultOf<AwaitResult<A>>> timeout(Duration limit, A awaitable) {
       "docs/awaitables.md.");
   using T = AwaitResult<A>;
   return [](Duration duration, Task<T> task) -> Task<detail::ResultOf<T>> {
-    Timeout<T> both(std::move(task), as_task(sleep_for(duration)));
+    Timeout<T> both(std::move(task), as_task(sleep_for(duration, {})));
     co_return co_await both;
   }(limit, as_task(std::move(awaitable)));
 }

@@ -53,7 +53,8 @@ class Sleep {
       stop_.reset();
       Resumption::run(awaiting_);
     };
-    timer_.emplace(*context.loop, std::move(expired), created_at_);
+    timer_.emplace(*context.loop, std::move(expired),
+                   created_at_.line() != 0 ? created_at_ : context.spawned_at);
     start(*timer_);
     stop_.emplace(context.stop, Stop{*this, loop::core_of(*context.loop)});
   }

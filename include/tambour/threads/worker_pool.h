@@ -175,7 +175,7 @@ class WorkerPool::Run {
   void await_suspend(std::coroutine_handle<Promise> awaiting) {
     const TaskContext& context = awaiting.promise().context();
     awaiting_ = awaiting;
-    call_->start(pool_, *context.loop, awaiting, context.stop, when_stopped_);
+    call_->start(pool_, *context.loop, awaiting, context.stop, when_stopped_, context.spawned_at);
     stop_.emplace(context.stop, Stop{*call_});
   }
 

@@ -93,7 +93,7 @@ Task<Result<SocketStream>> TcpChannel::connect() {
 Task<bool> TcpChannel::write_all() {
   if (!stream_) {
     // A transport may fail at once, and a query must not end while it is being sent.
-    static_cast<void>(co_await sleep_for(Duration::zero()));
+    static_cast<void>(co_await sleep_for(Duration::zero(), {}));
     // While there are queries, nothing else ends it: the kernel tries for minutes.
     auto connected = co_await task::within(engine_.servers()->conf->timeout, connect());
     if (!connected) {

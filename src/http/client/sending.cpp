@@ -223,7 +223,7 @@ Task<Result<ClientResponse>> Shared::exchange_with_retries(Message& message, Tim
     } else if (!tambour::detail::client::may_pass(response.error())) {
       co_return std::move(response);
     }
-    const auto slept = co_await sleep_for(delay);
+    const auto slept = co_await sleep_for(delay, {});
     if (!slept) co_return std::unexpected(slept.error());
   }
 }

@@ -112,7 +112,7 @@ bool H1Connection::end_receiving(Result<std::size_t> received) {
 /// already. Returns false if this connection has failed, or its task was asked to stop.
 Task<bool> H1Connection::wait_for_next_iteration() {
   const bool is_flushed = (co_await wire_.output().flush()).has_value();
-  if (is_flushed && co_await sleep_for(Duration::zero())) co_return true;
+  if (is_flushed && co_await sleep_for(Duration::zero(), {})) co_return true;
   wire_.socket().close();
   co_return false;
 }

@@ -55,11 +55,12 @@ bool ConnectionHandle::Mailbox::queue_bytes(Buffer&& bytes) {
   return true;
 }
 
-bool ConnectionHandle::Mailbox::queue(Action action, Callback<void(Connection&)> task) {
+bool ConnectionHandle::Mailbox::queue(Action action, Callback<void(Connection&)> task,
+                                      const std::source_location& queued_at) {
   // Allocated, and on failure destroyed, without the mutex: destroying a task runs code of the
   // program.
   std::list<Operation> last;
-  last.push_back({.action = action, .task = std::move(task)});
+  last.push_back({.action = action, .task = std::move(task), .queued_at = queued_at});
   const std::lock_guard lock(mutex_);
   if (!is_open()) return false;
   post_drain();
@@ -105,6 +106,7 @@ void ConnectionHandle::Mailbox::drain(EventLoop& at) {
       connection = connection_;
       next.splice(next.end(), operations_, operations_.begin());
     }
+    detail::loop::core_of(at).name_callback(next.front().queued_at);
     try {
       connection->call_guarded([&] { next.front().perform(*connection); });
     } catch (...) {
@@ -203,8 +205,8 @@ void ConnectionHandle::close() const {
   mailbox_->queue(Mailbox::Action::close);
 }
 
-bool ConnectionHandle::post(Callback<void(Connection&)> task) const {
-  return mailbox_ != nullptr && mailbox_->queue(Mailbox::Action::call, std::move(task));
+bool ConnectionHandle::post(Callback<void(Connection&)> task, std::source_location at) const {
+  return mailbox_ != nullptr && mailbox_->queue(Mailbox::Action::call, std::move(task), at);
 }
 
 Connection* ConnectionHandle::get() const noexcept {

@@ -7,6 +7,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <source_location>
 #include <span>
 
 #include <tambour/net/connection.h>
@@ -33,7 +34,8 @@ class ConnectionHandle::Mailbox : public std::enable_shared_from_this<Mailbox> {
   /// Each returns false if the connection has ended. Throws std::bad_alloc; nothing is queued then.
   bool queue_bytes(std::span<const std::byte> bytes);
   bool queue_bytes(Buffer&& bytes);
-  bool queue(Action action, Callback<void(Connection&)> task = {});
+  bool queue(Action action, Callback<void(Connection&)> task = {},
+             const std::source_location& queued_at = {});
 
   // For the connection, on the thread of its loop.
 
@@ -51,6 +53,7 @@ class ConnectionHandle::Mailbox : public std::enable_shared_from_this<Mailbox> {
     Action action;
     Buffer bytes{};
     Callback<void(Connection&)> task{};
+    std::source_location queued_at{};
 
     void perform(Connection& connection);
   };
