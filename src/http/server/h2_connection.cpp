@@ -222,7 +222,12 @@ Task<> H2Connection::wait_for_handler(H2Stream& stream) {
 
 void H2Connection::finish(H2Stream& stream) {
   detail::Exchange& exchange = stream.exchange();
-  exchange.finish(stream.error() || sender_.error());
+  try {
+    exchange.finish(stream.error() || sender_.error());
+  } catch (const std::bad_alloc&) {
+    report(std::current_exception());
+    if (!stream.error()) reset(stream, h2::ErrorCode::internal_error, system_error(ENOMEM));
+  }
   stream.handler_ended();
   // A tunnel that could not be handed out has begun a response that nothing ends.
   const bool has_end = stream.outgoing().has_ended || stream.outgoing().ends;
