@@ -30,10 +30,11 @@ State::State(EventLoop& place, ReverseProxyOptions chosen)
 State::~State() = default;
 
 void State::remove_servers(auto is_removed) {
-  const auto removed = std::stable_partition(
-      servers.begin(), servers.end(), [&](const auto& server) { return !is_removed(*server); });
-  for (auto server = removed; server != servers.end(); ++server) (*server)->stop();
-  servers.erase(removed, servers.end());
+  std::erase_if(servers, [&](const std::shared_ptr<Server>& server) {
+    if (!is_removed(*server)) return false;
+    server->stop();
+    return true;
+  });
 }
 
 void State::set_servers(const Target& target, std::span<const std::string> hosts) {
