@@ -96,7 +96,7 @@ TEST_P(MultipartForms, texts_contents_and_files) {
   EXPECT_EQ(sent(server, std::move(form)),
             "title|none|text/plain|A \"b\"\r\n--x\n"
             "na\"me\r\n|none|text/plain|\n"
-            "notes|no\"tes.txt|text/plain|text\n"
+            "notes|no\"tes.txt|text/plain; charset=utf-8|text\n"
             "photo|photo.png|image/png|300001\n"
             "empty|x|text/x; charset=utf-8|\n"
             "last|none|text/plain|end\n");
