@@ -160,6 +160,18 @@ class Documents(unittest.TestCase):
             for need in lower:
                 self.assertLess(rows[layer], rows[need], f"{layer} is not above {need}")
 
+    def test_contributing_md_names_the_directories_of_public_headers(self) -> None:
+        table = rows((ROOT / "CONTRIBUTING.md").read_text(),
+                     "| layer | contents | public headers | depends on |")
+        layers = {file.parent.name: file.read_text()
+                  for file in (ROOT / "src").glob("*/CMakeLists.txt")}
+        self.assertGreater(len(layers), 20)
+        for name, text in layers.items():
+            headers = re.search(r"\bHEADERS((?:\s+[\w/]+\.h)+)", text)
+            folders = {header.split("/")[0] for header in headers[1].split()} if headers else set()
+            self.assertEqual(set(re.findall(r"`(\w+)/`", table[f"src/{name}/"][2])),
+                             folders - {"detail"}, name)
+
     def test_the_program_of_the_readme_is_an_example(self) -> None:
         block = re.search(r"```cpp\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
         self.assertIsNotNone(block)

@@ -148,11 +148,6 @@ class Response {
   /// connection is reset, so that the client does not take the part for the whole.
   [[nodiscard]] Task<Result<>> forward(IncomingBody& body);
 
-  /// The response cannot be completed, for example because its source has failed: the connection is
-  /// reset, so that the client does not take the part for the whole. If the response has not begun,
-  /// the server answers 502 instead, unless the handler sends another one.
-  void abort() noexcept;
-
   /// Waits until the kernel has accepted everything. Fails like write().
   [[nodiscard]] Task<Result<>> flush();
 

@@ -68,8 +68,6 @@ void Response::drop_handler_fields() {
   head_.fields = std::move(kept);
 }
 
-void Response::abort() noexcept { checked(exchange_, "Response::abort()").cut_response(); }
-
 /// The head of a response whose body follows in pieces.
 Result<> Response::begin() {
   if (class_of(head_.status) == 1) return failure(ErrorCode::interim_status);
