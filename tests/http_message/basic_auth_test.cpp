@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tambour::auth_test {
+namespace tambour::basic_auth_test {
 namespace {
 
 using http::BasicCredentials;
@@ -57,4 +57,4 @@ TEST(HttpBasicAuthentication, secrets_are_compared) {
 }
 
 }  // namespace
-}  // namespace tambour::auth_test
+}  // namespace tambour::basic_auth_test
