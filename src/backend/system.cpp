@@ -10,10 +10,13 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <string>
 
 #include "base/broken_pipe.h"
@@ -166,8 +169,10 @@ struct Kernel {
   }
   static int link_unnamed(int fd, const char* to) noexcept {
     // AT_EMPTY_PATH needs a privilege before Linux 6.10; without /proc there is no other way.
-    const std::string from = "/proc/self/fd/" + std::to_string(fd);
-    const int outcome = base::system_call(Call::file_link, ::linkat, AT_FDCWD, from.c_str(),
+    std::array<char, 32> from{"/proc/self/fd/"};
+    char* const number = from.data() + std::strlen(from.data());
+    std::to_chars(number, from.data() + from.size() - 1, fd);
+    const int outcome = base::system_call(Call::file_link, ::linkat, AT_FDCWD, from.data(),
                                           AT_FDCWD, to, int{AT_SYMLINK_FOLLOW});
     if (outcome == 0 || errno != ENOENT) return outcome;
     return base::system_call(Call::file_link, ::linkat, fd, "", AT_FDCWD, to, int{AT_EMPTY_PATH});
@@ -191,7 +196,12 @@ struct Kernel {
     }
     const std::unique_ptr<char, decltype(&std::free)> found(::realpath(path, nullptr), &std::free);
     if (found == nullptr) return -1;
-    into = found.get();
+    try {
+      into = found.get();
+    } catch (const std::bad_alloc&) {
+      errno = ENOMEM;
+      return -1;
+    }
     return 0;
   }
   static int remove_all(const char* path, const std::atomic<bool>& is_stopped) noexcept {

@@ -227,6 +227,10 @@ TEST_P(Calls, may_fail_once) {
   }
   for (const Failure& failure : failures) {
     if (!occurs[static_cast<std::size_t>(failure.call)]) continue;
+    // A rename that the kernel has performed cannot be repeated; the kernel reports ECANCELED and
+    // EINTR only for operations that it has not.
+    if (failure.call == Call::ring_completion && scenario().name == std::string_view("names"))
+      continue;
     SCOPED_TRACE(testing::Message() << "call " << static_cast<int>(failure.call) << ": "
                                     << system_error(failure.error).message());
     sweep(failure.error, failure.is_reported,
