@@ -55,8 +55,9 @@ class OpenCall final : public FileWait {
 /// A change: a stopped task waits for its result.
 [[nodiscard]] Call call_on_path(OperationKind kind, std::string path, std::string second = {},
                                 int flags = 0, mode_t permissions = 0);
-/// `body` is called on another thread. It is copied or moved, and owns what it refers to.
-[[nodiscard]] Call call_on_worker(std::string path, FileRequest::Body body,
+/// `body` is called on another thread, and owns what it refers to. A reference, so that the caller
+/// has it in a variable: GCC 12 does not destroy a temporary in a co_await expression that throws.
+[[nodiscard]] Call call_on_worker(std::string path, FileRequest::Body&& body,
                                   WhenStopped when_stopped = WhenStopped::wait);
 /// O_CLOEXEC is added to `flags`. With O_CREAT, a stopped task waits for the result.
 [[nodiscard]] OpenCall call_open(std::string path, int flags, mode_t permissions);

@@ -57,8 +57,9 @@ Task<Result<std::uint64_t>> copy_in_kernel(const File& from, const File& to) {
   constexpr std::size_t piece_size = std::size_t{16} << 20;
   std::uint64_t at = 0;
   for (;;) {
-    auto copy = [source = Access::file_of(from), target = Access::file_of(to),
-                 at](System& system) -> std::int64_t {
+    detail::files::FileRequest::Body copy = [source = Access::file_of(from),
+                                             target = Access::file_of(to),
+                                             at](System& system) -> std::int64_t {
       auto from_at = static_cast<off_t>(at);
       off_t to_at = from_at;
       return system.copy_file_range(source->fd(), &from_at, target->fd(), &to_at, piece_size);

@@ -105,7 +105,8 @@ Task<Result<std::optional<DirectoryEntry>>> Directory::next() {
     // A new batch: the thread of a destroyed task may still write to the old one.
     if (state->batch == nullptr || state->batch.use_count() > 1)
       state->batch = std::make_shared<Batch>();
-    auto list = [file = state->file, batch = state->batch](detail::backend::System& system) {
+    detail::files::FileRequest::Body list = [file = state->file, batch = state->batch](
+                                                detail::backend::System& system) {
       return std::int64_t{system.getdents64(file->fd(), batch->bytes.data(), batch->bytes.size())};
     };
     const auto size = co_await detail::files::call_on_worker({}, std::move(list));

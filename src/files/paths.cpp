@@ -82,7 +82,7 @@ Call call_on_path(OperationKind kind, std::string path, std::string second, int 
   return call;
 }
 
-Call call_on_worker(std::string path, FileRequest::Body body, WhenStopped when_stopped) {
+Call call_on_worker(std::string path, FileRequest::Body&& body, WhenStopped when_stopped) {
   auto& request = *new FileRequest(OperationKind::file_call, nullptr);
   Call call(request);
   request.set_path(std::move(path));
@@ -197,7 +197,7 @@ Task<Result<>> remove_all(std::string path) {
     ~StopAtEnd() { flag->store(true, std::memory_order_relaxed); }
   };
   const StopAtEnd at_end(is_stopped);
-  auto remove = [path, is_stopped](System& system) -> std::int64_t {
+  detail::files::FileRequest::Body remove = [path, is_stopped](System& system) -> std::int64_t {
     return system.remove_all(path.c_str(), *is_stopped);
   };
   const auto removed = co_await call_on_worker(path, std::move(remove));
@@ -237,7 +237,7 @@ Task<Result<>> create_directories(std::string path, mode_t permissions) {
 
 Task<Result<std::string>> canonical(std::string path) {
   const auto found = std::make_shared<std::string>();
-  auto resolve = [path, found](System& system) -> std::int64_t {
+  detail::files::FileRequest::Body resolve = [path, found](System& system) -> std::int64_t {
     return system.realpath(path.c_str(), *found);
   };
   const auto resolved = co_await call_on_worker(path, std::move(resolve), WhenStopped::abandon);
@@ -247,7 +247,7 @@ Task<Result<std::string>> canonical(std::string path) {
 
 Task<Result<std::string>> read_symlink(std::string path) {
   const auto target = std::make_shared<std::string>(PATH_MAX, '\0');
-  auto read = [path, target](System& system) -> std::int64_t {
+  detail::files::FileRequest::Body read = [path, target](System& system) -> std::int64_t {
     return system.readlink(path.c_str(), target->data(), target->size());
   };
   const auto size = co_await call_on_worker(path, std::move(read), WhenStopped::abandon);
@@ -269,7 +269,7 @@ Task<Result<>> create_hard_link(std::string file, std::string path) {
 
 Task<Result<>> set_permissions(std::string path, mode_t permissions) {
   constexpr mode_t permission_bits = 07777;
-  auto change = [path, permissions](System& system) -> std::int64_t {
+  detail::files::FileRequest::Body change = [path, permissions](System& system) -> std::int64_t {
     return system.chmod(path.c_str(), permissions & permission_bits);
   };
   co_return without_value(co_await call_on_worker(path, std::move(change)));
@@ -287,7 +287,8 @@ timespec timespec_of(const std::optional<Time>& time) noexcept {
 
 Task<Result<>> set_times(std::string path, std::optional<Time> accessed,
                          std::optional<Time> modified) {
-  auto change = [path, accessed, modified](System& system) -> std::int64_t {
+  detail::files::FileRequest::Body change = [path, accessed,
+                                             modified](System& system) -> std::int64_t {
     const std::array<timespec, 2> times{timespec_of(accessed), timespec_of(modified)};
     return system.utimensat(path.c_str(), times.data(), 0);
   };

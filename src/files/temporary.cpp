@@ -62,7 +62,7 @@ Task<Result<File>> create_unnamed(std::string directory, mode_t permissions) {
 Task<Result<>> link_file(const File& file, std::string path) {
   const std::shared_ptr<detail::files::OpenFile> opened = Access::file_of(file);
   if (opened == nullptr) co_return detail::base::failure(EBADF);
-  auto link = [opened, path](System& system) -> std::int64_t {
+  detail::files::FileRequest::Body link = [opened, path](System& system) -> std::int64_t {
     return system.link_unnamed(opened->fd(), path.c_str());
   };
   const auto linked = co_await detail::files::call_on_worker(path, std::move(link));
