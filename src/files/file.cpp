@@ -153,8 +153,9 @@ File::Done File::allocate(std::uint64_t offset, std::uint64_t size) {
 
 File::StatusOf File::status() const {
   FileRequest& request = request_to(detail::OperationKind::file_status, file_);
+  StatusOf status(request);  // Owns it, also if the next line throws.
   request.set_status({}, AT_EMPTY_PATH);
-  return StatusOf(request);
+  return status;
 }
 
 Result<fs::Status> File::StatusOf::await_resume() const noexcept {
