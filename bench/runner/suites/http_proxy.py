@@ -26,7 +26,8 @@ class HttpProxy(ServerSuite):
                   MILLISECONDS)
     metrics = (Metric("server_cpu_ns", "ns", "proxy's processor time per request"),
                Metric("requests_per_s", "1/s", "requests per second", better="more"))
-    quick = ({"size": (64,), "connections": (100,), "milliseconds": (30,), "rounds": 6},)
+    # The quick set has no time left.
+    quick = ()
     full = ({"size": (64, 16384, 1 << 20), "connections": (1, 100)},)
 
     def arguments(self, cell):
