@@ -94,7 +94,7 @@ TEST(RedirectTarget, is_encoded_and_then_resolved) {
     ResponseHead head{.status = Status::found};
     or_throw(head.fields.add("Location", location));
     const auto found = http::detail::client::redirect_of(or_throw(Url::parse("http://h:1/a/b?q")),
-                                                         Method::get, head, false);
+                                                         Method::get, head, {});
     if (!found)
       return found.error() == http::ErrorCode::bad_location ? "bad" : found.error().message();
     return *found ? (*found)->url.to_string() : "none";

@@ -144,7 +144,7 @@ TEST(HttpRedirect, is_not_followed_without_a_valid_target) {
     ResponseHead head{.status = status};
     if (location != nullptr) or_throw(head.fields.add("Location", location));
     const auto found =
-        http::detail::client::redirect_of(or_throw(Url::parse(from)), Method::get, head, false);
+        http::detail::client::redirect_of(or_throw(Url::parse(from)), Method::get, head, {});
     if (!found)
       return found.error() == http::ErrorCode::bad_location ? "bad" : found.error().message();
     return *found ? (*found)->url.to_string() : "none";
