@@ -344,8 +344,8 @@ class Client {
   /// port: CONNECT, RFC 9110, section 9.3.6. For protocols of the program; for requests through a
   /// proxy, use ConnectOptions::proxy. `fields` are sent to the proxy, Proxy-Authorization
   /// included. Returns the stream after a status from 200 to 299, and otherwise the response and a
-  /// closed stream. Fails like send(), and with http::ErrorCode::bad_target if `authority` is
-  /// malformed.
+  /// closed stream. Fails like send(), and with http::ErrorCode::bad_target or bad_host if
+  /// `authority` is malformed.
   [[nodiscard]] Task<Result<UpgradedResponse>> open_tunnel(std::string url, std::string authority,
                                                            Fields fields = {});
 
