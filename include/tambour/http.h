@@ -131,6 +131,7 @@
 #include <tambour/http/handler.h>       // IWYU pragma: export
 #include <tambour/http/hsts.h>
 #include <tambour/http/http2.h>
+#include <tambour/http/http2.h>         // IWYU pragma: export
 #include <tambour/http/https.h>         // IWYU pragma: export
 #include <tambour/http/message.h>       // IWYU pragma: export
 #include <tambour/http/method.h>        // IWYU pragma: export
