@@ -119,6 +119,7 @@ void check_http_server(Bytes bytes) {
   const Endpoint at =
       or_throw(Endpoint::from(reinterpret_cast<const sockaddr*>(&address), sizeof address));
   http::ServerOptions options;
+  options.http_2.is_enabled = false;  // The model knows HTTP/1 only.
   options.listen.on_error = [](const std::exception_ptr&) {};
   auto server = or_throw(http::Server::listen(server_loop, at, answer, options));
   Buffer received;
