@@ -253,7 +253,7 @@ std::uint64_t ignored_signals() noexcept {
 class Mapping {
  public:
   Mapping() noexcept {
-    if (const auto planned = planned_outcome(Call::mmap)) {
+    if (const auto planned = base::planned_outcome(base::Call::mmap)) {
       errno = -*planned;
       return;
     }
@@ -283,8 +283,8 @@ int set_close_on_exec(unsigned first, unsigned last) noexcept {
 
 bool reap(pid_t pid, int flags) noexcept {
   siginfo_t info{};
-  return uninterrupted(Call::waitid, ::waitid, P_PID, static_cast<id_t>(pid), &info,
-                       WEXITED | flags) == 0 &&
+  return base::uninterrupted(base::Call::waitid, ::waitid, P_PID, static_cast<id_t>(pid), &info,
+                             WEXITED | flags) == 0 &&
          info.si_pid == pid;
 }
 

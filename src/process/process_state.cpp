@@ -210,7 +210,7 @@ Result<> ProcessState::launch(EventLoop& loop, const ProcessOptions& options) {
   if (auto opened = open_cgroup(options, preparation); !opened) return opened;
   if (auto opened = open_streams(loop, options, preparation); !opened) return opened;
   const events::ChildTable::Launching launching;
-  auto launched = launch(preparation.launch);
+  auto launched = process::launch(preparation.launch);
   if (!launched) return std::unexpected(launched.error());
   pidfd_ = std::move(launched->pidfd);
   child_ = Child(loop, launched->pid, [this](const ChildStatus& status) { ended(status); });

@@ -9,6 +9,7 @@
 #include <tambour/task/scope.h>
 
 #include "base/failure.h"
+#include "task/scope_access.h"
 
 namespace tambour::http {
 namespace {
@@ -36,8 +37,10 @@ Task<> run_limited(Duration limit, Task<> task, Response& response) {
   TaskScope scope(*context.loop, context.stop);
   scope.spawn(run_and_set(std::move(task), ended), context.spawned_at);
   const Result<> waited = co_await timeout(limit, ended.wait());
-  if (waited || waited.error() != system_error(ETIMEDOUT) || ended.is_set())
-    co_return co_await scope.join();
+  if (waited || waited.error() != system_error(ETIMEDOUT) || ended.is_set()) {
+    co_await detail::task::ScopeAccess::join_to_end(scope);
+    co_return;
+  }
   const bool has_begun = response.has_begun();
   if (has_begun && !response.has_ended()) response.abort();
   if (!has_begun)
@@ -46,7 +49,7 @@ Task<> run_limited(Duration limit, Task<> task, Response& response) {
   scope.request_stop();
   // Sent now, because the handler may take long to end. If that fails, so does the connection.
   if (!has_begun) static_cast<void>(co_await response.flush());
-  co_await scope.join();
+  co_await detail::task::ScopeAccess::join_to_end(scope);
 }
 
 }  // namespace

@@ -127,7 +127,7 @@ Task<Result<>> Forwarding::attempt() {
   }
   is_sent_ = true;
   was_kept_ = lease->was_used;
-  exchange_.emplace(state_.loop, std::move(lease), Duration::zero(), never);
+  exchange_.emplace(state_.loop, std::move(lease), client::ReadLimits{});
   watchdog_.begin(*exchange_);
   const auto begun = co_await exchange_->begin(sent_head(), body());
   if (!begun) watchdog_.end();

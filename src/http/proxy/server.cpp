@@ -123,7 +123,7 @@ Task<Result<>> Server::probe() {
   head.target = options_.health_check.path;
   head.authority =
       options_.health_check.host.empty() ? target_.authority : options_.health_check.host;
-  client::Exchange exchange(loop_, std::move(*lease), Duration::zero(), never);
+  client::Exchange exchange(loop_, std::move(*lease), client::ReadLimits{});
   const auto begun = co_await exchange.begin(head, client::OutgoingBody());
   if (!begun) co_return begun;
   const int status_class = class_of(exchange.head().status);

@@ -15,6 +15,7 @@
 #include "loop/core.h"
 #include "net/pace/lingering_close.h"
 #include "server/error_reporting.h"
+#include "task/scope_access.h"
 
 namespace tambour::http {
 namespace {
@@ -408,7 +409,7 @@ Task<> H2Connection::end_streams() {
     if (waited) continue;
     // The task was asked to stop, and the handlers with it.
     fail_streams(waited.error());
-    co_await waits_.join();
+    co_await detail::task::ScopeAccess::join_to_end(waits_);
     break;
   }
 }

@@ -127,8 +127,9 @@ Task<Result<Buffer>> H2Stream::read(std::size_t bytes_max) {
   while (!exchange_.body_error()) {
     if (is_too_large()) co_return exchange_.fail_body(ErrorCode::body_too_large);
     if (!received_.empty() || is_body_complete()) {
-      exchange_.body_arrived();
-      co_return take_received(bytes_max);
+      Buffer piece = take_received(bytes_max);
+      exchange_.body_arrived(piece.size());
+      co_return piece;
     }
     if (error_) co_return exchange_.fail_body(error_);
     if (exchange_.begin_body_wait()) send_continue();
@@ -167,13 +168,15 @@ void H2Stream::watch() {
   if (error_ || connection_.has_ended_input()) exchange_.disconnected();
 }
 
-void H2Stream::send_continue() {
-  if (error_) return;
-  const ResponseHead interim{.status = Status::continue_};
-  static_cast<void>(
-      detail::h2::append_head(sender_.queue(), sender_.encoder(), interim,
-                              {.stream_id = id_, .frame_size_max = sender_.frame_size_max()}));
-  sender_.wake();
+void H2Stream::send_continue() { static_cast<void>(begin_interim({.status = Status::continue_})); }
+
+Result<> H2Stream::begin_interim(const ResponseHead& head) {
+  if (error_) return {};
+  const Result<> appended =
+      detail::h2::append_head(sender_.queue(), sender_.encoder(), head,
+                              {.stream_id = id_, .frame_size_max = sender_.frame_size_max()});
+  if (appended) sender_.wake();
+  return appended;
 }
 
 Result<> H2Stream::begin(const ResponseHead& head, const BodyPlan& plan) {

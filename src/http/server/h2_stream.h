@@ -109,6 +109,7 @@ class H2Stream final : public Wire {
   void watch() override;
   void stop_watching() noexcept override {}
 
+  [[nodiscard]] Result<> begin_interim(const ResponseHead& head) override;
   [[nodiscard]] Result<> begin(const ResponseHead& head, const BodyPlan& plan) override;
   void write(Buffer&& piece) override;
   [[nodiscard]] Task<Result<>> write_file(const File& file, std::uint64_t offset,
