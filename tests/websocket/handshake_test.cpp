@@ -23,7 +23,7 @@ using namespace http;
 namespace ws = http::detail::ws;
 using ws::HandshakeOffer;
 using ws::HandshakeRequest;
-using ws::WebSocketError;
+using http::WebSocketError;
 using namespace std::string_literals;
 
 using Pairs = std::vector<std::pair<std::string, std::string>>;

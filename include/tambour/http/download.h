@@ -71,7 +71,7 @@ class DownloadError : public Error {
   std::optional<Status> status_;
 };
 
-using DownloadResult = std::expected<DownloadedFile, DownloadError>;
+using DownloadResult = Result<DownloadedFile, DownloadError>;
 
 /// Downloads `url` to the file `path`, which appears with all of its contents at once, and replaces
 /// an existing file.

@@ -82,6 +82,8 @@ struct MadeByFactory {
 template <class R>
 struct MadeByFactory<Task<R>> : MadeByFactory<R> {};
 template <class R, class E>
+struct MadeByFactory<Result<R, E>> : MadeByFactory<R> {};
+template <class R, class E>
 struct MadeByFactory<std::expected<R, E>> : MadeByFactory<R> {};
 
 }  // namespace detail
