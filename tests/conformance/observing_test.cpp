@@ -245,7 +245,8 @@ TEST_P(StallsOfTasks, and_handlers_and_connections_name_where_they_were_given) {
 
 TEST_P(StallsOfTasks, name_the_spawn_after_waits_in_the_library) {
   const auto on_worker = []() -> Task<> { EXPECT_TRUE(co_await WorkerPool::shared().run([] {})); };
-  const auto in_file = []() -> Task<> { EXPECT_TRUE(co_await File::open("/dev/null")); };
+  // A simulated host has no /dev.
+  const auto in_file = []() -> Task<> { static_cast<void>(co_await File::open("/dev/null")); };
   TaskEvent never(loop());
   const auto in_timeout = [](TaskEvent& event) -> Task<> {
     static_cast<void>(co_await timeout(1ms, event.wait()));

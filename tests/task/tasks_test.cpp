@@ -410,7 +410,7 @@ TEST_P(Tasks, a_scope_inside_a_task_is_stopped_with_it) {
     const TaskContext& context = co_await this_task;
     TaskScope inner(self.loop(), context.stop);
     inner.spawn(self.number_after(1h, 1));
-    co_await inner.join();
+    co_await inner.shut_down(1h);
   }(*this));
   loop().run_ready();
   outer.request_stop();

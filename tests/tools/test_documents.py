@@ -13,8 +13,8 @@ LIBEV_TYPES = ("ev_io", "ev_timer", "ev_periodic", "ev_signal", "ev_child", "ev_
 
 FOLDERS = "|".join(sorted({path.relative_to(ROOT / "tests").parts[0]
                            for path in (ROOT / "tests").rglob("*_test.cpp")}))
-# net.core is a directory of sysctl(8), and task.h is a header.
-ENTRY = re.compile(rf"`((?!net\.core\.)(?:{FOLDERS})(?:\.[a-z0-9_]+)+)(?<!\.h)(?<!\.cpp)`")
+# net.core and net.unix are directories of sysctl(8), and task.h is a header.
+ENTRY = re.compile(rf"`((?!net\.(?:core|unix)\.)(?:{FOLDERS})(?:\.[a-z0-9_]+)+)(?<!\.h)(?<!\.cpp)`")
 CASE = re.compile(r"`(the_[a-z0-9_]+)`")
 
 

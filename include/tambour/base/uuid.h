@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include <tambour/base/cxx23.h>
+
 #pragma GCC visibility push(default)
 
 namespace tambour {

@@ -61,8 +61,9 @@ struct WebSocketCompression {
   int memory_level = 5;  ///< 1 to 9, as deflateInit2() of zlib.
   /// Shorter messages are sent uncompressed. In bytes.
   std::size_t message_bytes_min = 64;
-  /// How many times as large as received a message may become, after its first 64 KiB. 0: no limit.
-  std::uint32_t ratio_max = 200;
+  /// How many times as large as received a message may become, after its first 64 KiB. 0: no limit
+  /// but that of its size: the same byte again and again decodes to 1,000 times its size.
+  std::uint32_t ratio_max = 0;
 };
 
 /// Not an aggregate: GCC 12 destroys the members of an aggregate that is written in braces inside a

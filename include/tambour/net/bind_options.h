@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include <tambour/base/cxx23.h>
+
 #pragma GCC visibility push(default)
 
 namespace tambour {

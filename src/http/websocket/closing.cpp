@@ -11,12 +11,6 @@
 #include "http_message/ws/error.h"
 
 namespace tambour::http::detail::websocket {
-namespace {
-
-constexpr std::size_t read_bytes = std::size_t{64} * 1024;
-
-}  // namespace
-
 /// While a task closes the connection. It is closed afterwards, also if the task is destroyed.
 class Connection::Closing {
  public:
@@ -90,7 +84,7 @@ Task<Result<>> Connection::wait_for_close(Pointer self) {
       continue;
     }
     Buffer discarded;
-    const auto part = co_await receive_part(self, discarded, read_bytes);
+    const auto part = co_await receive_part(self, discarded, read_bytes_max);
     if (!part && !self->receive_error_) co_return std::unexpected(part.error());
   }
   co_return {};
@@ -109,7 +103,7 @@ Task<> Connection::shut_down(Pointer self) {
   }
   while (self->is_open()) {
     self->input_.clear();
-    const Result<std::size_t> received = co_await self->stream_.read(self->input_, read_bytes);
+    const Result<std::size_t> received = co_await self->stream_.read(self->input_, read_bytes_max);
     if (!received || *received == 0) co_return;
   }
 }

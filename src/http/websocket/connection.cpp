@@ -19,7 +19,6 @@
 namespace tambour::http::detail::websocket {
 namespace {
 
-constexpr std::size_t read_bytes = std::size_t{64} * 1024;
 /// Control frames are counted for this long.
 constexpr Duration control_interval = std::chrono::seconds(20);
 
@@ -94,7 +93,7 @@ Task<Result<WebSocketMessage>> Connection::receive(Pointer self) {
   const Receiving receiving(*self);
   for (;;) {
     WebSocketPart part;
-    const Step step = self->step(self->message_, read_bytes, part);
+    const Step step = self->step(self->message_, read_bytes_max, part);
     if (step == Step::failed) co_return std::unexpected(self->receive_error_);
     if (step == Step::part) {
       if (!part.is_last) continue;
@@ -106,7 +105,7 @@ Task<Result<WebSocketMessage>> Connection::receive(Pointer self) {
       co_return WebSocketMessage(std::exchange(self->message_, Buffer()), part.is_text);
     }
     self->begin_wait();
-    const Result<std::size_t> received = co_await self->stream_.read(self->input_, read_bytes);
+    const Result<std::size_t> received = co_await self->stream_.read(self->input_, read_bytes_max);
     const Result<> ended = self->end_wait(received);
     if (!ended) co_return std::unexpected(ended.error());
   }
@@ -125,7 +124,7 @@ Task<Result<WebSocketPart>> Connection::receive_part(Pointer self, Buffer& into,
       co_return part;
     }
     self->begin_wait();
-    const Result<std::size_t> received = co_await self->stream_.read(self->input_, read_bytes);
+    const Result<std::size_t> received = co_await self->stream_.read(self->input_, read_bytes_max);
     const Result<> ended = self->end_wait(received);
     if (!ended) co_return std::unexpected(ended.error());
   }

@@ -74,6 +74,7 @@ class Connection final {
   [[nodiscard]] const WebSocketStats& stats() const noexcept { return stats_; }
 
  private:
+  static constexpr std::size_t read_bytes_max = std::size_t{64} * 1024;
   enum class Step : std::uint8_t {
     part,    ///< A part of a message was appended.
     input,   ///< More input is needed.
