@@ -154,8 +154,10 @@ class Response {
   /// Ends HTTP on the connection, and returns it to the handler. What the client has sent after the
   /// request is read from it first. In response to CONNECT, the status must be 2xx. Otherwise the
   /// handler sets the field Upgrade; the response is 101, and the client must have asked for that
-  /// protocol with HTTP/1.1. A body that has not been read is discarded. The connection counts as
-  /// served until the handler ends; the time limits of the server do not apply any more. Fails with
+  /// protocol with HTTP/1.1; over HTTP/2, the method is CONNECT, also for other protocols (RFC 8441).
+  /// A body that has not been read is discarded. The connection counts as served until the handler
+  /// ends. The time limits of the server do not apply any more, except over HTTP/2 that a client must
+  /// take what is sent to it (ServerOptions::write_timeout, Http2Options::send_rate_min). Fails with
   /// http::ErrorCode::not_an_upgrade, response_begun, bad_status and body_too_large, and like
   /// flush().
   [[nodiscard]] Task<Result<ByteStream>> upgrade();

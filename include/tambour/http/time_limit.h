@@ -13,7 +13,8 @@ namespace tambour::http {
 /// Middleware that answers 503 if a handler has not begun its response after `limit`, and asks the
 /// handler to stop: its waits fail with ECANCELED. What it sends afterwards has no effect. If the
 /// response has begun by then, it is abandoned: the connection is reset, so that the client does
-/// not take the part for the whole. For streams of events, use routers without this middleware.
+/// not take the part for the whole. It would end streams of events, WebSockets and tunnels, too: use
+/// routers without this middleware for them.
 ///
 /// The next request of the connection waits until the handler has ended. A handler that computes
 /// without waiting is not interrupted. The time of the server for the body of a request,

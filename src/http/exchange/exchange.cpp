@@ -180,7 +180,7 @@ void detail::Exchange::answer_error(Status status, std::string_view detail) {
   try {
     response().drop_handler_fields();
     if (send_error(status, detail)) return;
-  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): see below.
+  } catch (...) {  // NOLINT(bugprone-empty-catch): see below.
   }
   // A renderer has thrown, or a field of the program is invalid.
   if (!response().has_begun()) {

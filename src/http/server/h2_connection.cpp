@@ -70,6 +70,11 @@ H2Connection::H2Connection(SocketStream stream, Buffer received,
   });
 }
 
+/// A handler that is destroyed with its stream may own the tunnel of another stream.
+H2Connection::~H2Connection() {
+  for (const auto& [id, stream] : streams_) stream->detach_tunnel();
+}
+
 std::uint32_t H2Connection::stream_window() const noexcept {
   return static_cast<std::uint32_t>(window_of(options().http_2.stream_window_bytes));
 }
@@ -278,11 +283,26 @@ void H2Connection::remove_if_done(H2Stream& stream) noexcept {
 }
 
 void H2Connection::note_closed(std::uint32_t stream_id, bool may_receive) noexcept {
+  if (may_receive) {
+    const std::size_t closed_max =
+        std::max<std::size_t>(closed_.size(), options().http_2.streams_max);
+    try {
+      if (receiving_.size() < closed_max) return receiving_.push_back({stream_id, true});
+    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): the oldest is forgotten.
+    }
+    if (!receiving_.empty()) {
+      receiving_[next_receiving_] = {stream_id, true};
+      next_receiving_ = (next_receiving_ + 1) % receiving_.size();
+      return;
+    }
+  }
   closed_[next_closed_] = {stream_id, may_receive};
   next_closed_ = (next_closed_ + 1) % closed_.size();
 }
 
 const H2Connection::Closed* H2Connection::find_closed(std::uint32_t stream_id) const noexcept {
+  const auto receiving = std::ranges::find(receiving_, stream_id, &Closed::stream_id);
+  if (receiving != receiving_.end()) return &*receiving;
   const auto found = std::ranges::find(closed_, stream_id, &Closed::stream_id);
   return found != closed_.end() ? &*found : nullptr;
 }

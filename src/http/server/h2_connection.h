@@ -15,6 +15,7 @@
 #include <optional>
 #include <stop_token>
 #include <string_view>
+#include <vector>
 
 #include <tambour/base/clock.h>
 #include <tambour/base/result.h>
@@ -47,7 +48,7 @@ class H2Connection final {
                const std::stop_token& shutdown, std::stop_token stop);
   H2Connection(const H2Connection&) = delete;
   H2Connection& operator=(const H2Connection&) = delete;
-  ~H2Connection() = default;
+  ~H2Connection();
 
   /// Serves until the connection has ended. Throws what a handler has thrown and could not be
   /// reported.
@@ -100,6 +101,7 @@ class H2Connection final {
 
   [[nodiscard]] bool on_data(detail::h2::Frame& frame);
   [[nodiscard]] bool on_headers(const detail::h2::Frame& frame);
+  void add(std::unique_ptr<H2Stream> stream);
   [[nodiscard]] bool on_request(const detail::h2::Frame& frame, detail::h2::FieldSection& section);
   [[nodiscard]] bool on_trailers(const detail::h2::Frame& frame, H2Stream& stream,
                                  detail::h2::FieldSection& section);
@@ -160,6 +162,9 @@ class H2Connection final {
   std::uint32_t last_accepted_id_ = 0;
   std::array<Closed, 16> closed_{};  ///< The streams that were closed last.
   std::size_t next_closed_ = 0;
+  /// Those of the closed streams on which the client may still be sending: as many as it may open.
+  std::vector<Closed> receiving_;
+  std::size_t next_receiving_ = 0;
   TimePoint idle_deadline_ = never;
   bool is_receiving_ = false;
   bool has_ended_input_ = false;  ///< The client has closed or half-closed the connection.

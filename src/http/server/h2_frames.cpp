@@ -123,10 +123,11 @@ bool H2Connection::on_headers(const h2::Frame& frame) {
 
 bool H2Connection::on_request(const h2::Frame& frame, h2::FieldSection& section) {
   budgets_.idle_frames.earn(frames_of_request);
+  idle_deadline_ = never;  // It begins again when the last stream has ended.
   auto created = std::make_unique<H2Stream>(*this, frame.stream_id);
   H2Stream& stream = *created;
   if (section.is_too_large()) {
-    streams_.emplace(frame.stream_id, std::move(created));
+    add(std::move(created));
     if (frame.end_stream) static_cast<void>(stream.end_request());
     stream.exchange().reject(stream.head(), ErrorCode::fields_too_large);
     stream.handler_ended();
@@ -141,11 +142,16 @@ bool H2Connection::on_request(const h2::Frame& frame, h2::FieldSection& section)
     note_closed(frame.stream_id, !frame.end_stream);
     return spend_reset();
   }
-  streams_.emplace(frame.stream_id, std::move(created));
-  if (streams_.size() == 1 && options().write_timeout > Duration::zero())
-    progress_timer_.start(options().write_timeout / 4);
+  add(std::move(created));
   start_handler(stream);
   return true;
+}
+
+void H2Connection::add(std::unique_ptr<H2Stream> stream) {
+  const std::uint32_t id = stream->id();
+  streams_.emplace(id, std::move(stream));
+  if (!progress_timer_.is_started() && options().write_timeout > Duration::zero())
+    progress_timer_.start(options().write_timeout / 4);
 }
 
 bool H2Connection::on_trailers(const h2::Frame& frame, H2Stream& stream,

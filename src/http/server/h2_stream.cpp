@@ -19,8 +19,16 @@
 #include "http_message/h1/trailers.h"
 #include "http_message/h2/head_writer.h"
 #include "loop/core.h"
+#include "net/pace/lingering_close.h"
 
 namespace tambour::http {
+namespace {
+
+/// A tunnel takes so many bytes of its owner at a time.
+constexpr std::size_t tunnel_bytes = std::size_t{64} * 1024;
+
+}  // namespace
+
 H2Stream::H2Stream(H2Connection& connection, std::uint32_t id)
     : connection_(connection),
       sender_(connection.sender()),
@@ -37,7 +45,7 @@ H2Stream::H2Stream(H2Connection& connection, std::uint32_t id)
 
 H2Stream::~H2Stream() {
   sender_.remove(*this);
-  if (tunnel_ != nullptr) tunnel_->detach();
+  detach_tunnel();
 }
 
 std::expected<void, detail::h2::Violation> H2Stream::start(bool ends_stream) {
@@ -100,7 +108,10 @@ bool H2Stream::is_discarding(TimePoint now) const noexcept {
 
 void H2Stream::handler_ended() noexcept {
   has_handler_ended_ = true;
-  discard_deadline_ = detail::base::saturating_add(loop_.now(), connection_.options().linger);
+  const ServerOptions& options = connection_.options();
+  const Duration linger = detail::net::linger_limit(options.linger, exchange_.is_shutting_down(),
+                                                    options.drain_timeout);
+  discard_deadline_ = detail::base::saturating_add(loop_.now(), linger);
   if (tunnel_ != nullptr) return;
   connection_.credit(static_cast<std::uint32_t>(received_.size()));
   received_.clear();
@@ -175,8 +186,10 @@ Result<> H2Stream::begin_interim(const ResponseHead& head) {
   const Result<> appended =
       detail::h2::append_head(sender_.queue(), sender_.encoder(), head,
                               {.stream_id = id_, .frame_size_max = sender_.frame_size_max()});
-  if (appended) sender_.wake();
-  return appended;
+  if (!appended) return appended;
+  sender_.queued(*this);
+  sender_.wake();
+  return {};
 }
 
 Result<> H2Stream::begin(const ResponseHead& head, const BodyPlan& plan) {
@@ -225,12 +238,15 @@ Result<> H2Stream::end(const Fields& trailers) {
 }
 
 Task<Result<>> H2Stream::flush() {
+  const bool has_tunnel = alive_ != nullptr;
+  const std::weak_ptr<const bool> alive = alive_;
   sender_.wake();
   while (!error_ && !sender_.error() && !sender_.is_sent(*this)) {
     sender_.add_waiting(*this);
     sent_.reset();
     const Result<> waited = co_await sent_.wait();
     if (!waited) co_return waited;  // The stream may have been destroyed.
+    if (has_tunnel && alive.expired()) co_return std::unexpected(system_error(ECANCELED));
   }
   if (error_) co_return std::unexpected(error_);
   if (sender_.error()) co_return std::unexpected(sender_.error());
@@ -239,6 +255,7 @@ Task<Result<>> H2Stream::flush() {
 
 ByteStream H2Stream::take_stream() {
   auto tunnel = std::make_unique<H2Tunnel>(*this);
+  alive_ = std::make_shared<const bool>(true);
   tunnel_ = tunnel.get();
   return ByteStream(std::move(tunnel));
 }
@@ -246,10 +263,12 @@ ByteStream H2Stream::take_stream() {
 const SocketStream& H2Stream::stream() const noexcept { return connection_.socket(); }
 
 Task<Result<std::size_t>> H2Stream::read_tunnel(Buffer& into, std::size_t bytes_max) {
+  const std::weak_ptr<const bool> alive = alive_;
   while (received_.empty() && !is_request_complete_ && !error_) {
     arrived_.reset();
     const Result<> waited = co_await arrived_.wait();
     if (!waited) co_return std::unexpected(waited.error());
+    if (alive.expired()) co_return std::unexpected(system_error(ECANCELED));
   }
   if (received_.empty() && error_) co_return std::unexpected(error_);
   Buffer piece = take_received(std::max<std::size_t>(bytes_max, 1));
@@ -261,14 +280,22 @@ Task<Result<std::size_t>> H2Stream::read_tunnel(Buffer& into, std::size_t bytes_
 Task<Result<>> H2Stream::write_tunnel(Buffer& from) {
   if (!error_ && (outgoing_.has_ended || outgoing_.ends))
     co_return std::unexpected(system_error(EPIPE));
-  write(from.take(from.size()));
-  co_return co_await flush();
+  do {
+    write(from.take(std::min(from.size(), tunnel_bytes)));
+    const Result<> flushed = co_await flush();
+    if (!flushed) co_return flushed;
+  } while (!from.empty());
+  co_return {};
 }
 
 void H2Stream::end_tunnel_output() {
   if (error_ || outgoing_.has_ended || outgoing_.ends) return;
   outgoing_.ends = true;
   if (outgoing_.unsent.empty()) sender_.end(*this);
+}
+
+void H2Stream::detach_tunnel() noexcept {
+  if (tunnel_ != nullptr) std::exchange(tunnel_, nullptr)->detach();
 }
 
 void H2Stream::close_tunnel() noexcept {

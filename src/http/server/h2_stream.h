@@ -94,6 +94,8 @@ class H2Stream final : public Wire {
   [[nodiscard]] Task<Result<>> write_tunnel(Buffer& from);
   void end_tunnel_output();
   void close_tunnel() noexcept;
+  /// The connection is about to be destroyed.
+  void detach_tunnel() noexcept;
   [[nodiscard]] EventLoop& loop() const noexcept { return loop_; }
 
   [[nodiscard]] Task<Result<Buffer>> read(std::size_t bytes_max) override;
@@ -146,6 +148,8 @@ class H2Stream final : public Wire {
   TimePoint discard_deadline_ = never;
   std::optional<std::uint64_t> length_left_;  ///< Of the response, if it was stated.
   H2Tunnel* tunnel_ = nullptr;
+  /// Of a stream with a tunnel, whose tasks may be resumed after the stream was destroyed.
+  std::shared_ptr<const bool> alive_;
   Error error_{};
   H2Outgoing outgoing_;
   TaskEvent arrived_;

@@ -58,9 +58,8 @@ Result<Choice> answer(const Request& request, Response& response, const WebSocke
 }
 
 void reject(Response& response, const Error& error) {
-  response.set_status(detail::ws::handshake_status_for(error));
   detail::ws::add_rejection_fields(response.headers(), error);
-  static_cast<void>(response.send(error.message() + "\n"));
+  static_cast<void>(response.send_error(detail::ws::handshake_status_for(error), error.message()));
 }
 
 Task<Result<WebSocket>> accept(Request& request, Response& response, OptionsPointer options) {

@@ -91,17 +91,15 @@ Connection::Connection(ByteStream stream, ws::Role role,
 
 Task<Result<WebSocketMessage>> Connection::receive(Pointer self) {
   const Receiving receiving(*self);
+  // The other connections of the loop run before the message that follows.
+  if (self->budget_.is_exhausted(tambour::detail::loop::core_of(self->loop_)))
+    static_cast<void>(co_await sleep_for(Duration::zero(), {}));
   for (;;) {
     WebSocketPart part;
     const Step step = self->step(self->message_, read_bytes_max, part);
     if (step == Step::failed) co_return std::unexpected(self->receive_error_);
     if (step == Step::part) {
       if (!part.is_last) continue;
-      if (self->budget_.is_exhausted(tambour::detail::loop::core_of(self->loop_))) {
-        // The other connections of the loop run before the message that follows. This one is not
-        // lost if the task is cancelled here.
-        static_cast<void>(co_await sleep_for(Duration::zero()));
-      }
       co_return WebSocketMessage(std::exchange(self->message_, Buffer()), part.is_text);
     }
     self->begin_wait();
@@ -114,15 +112,13 @@ Task<Result<WebSocketMessage>> Connection::receive(Pointer self) {
 Task<Result<WebSocketPart>> Connection::receive_part(Pointer self, Buffer& into,
                                                      std::size_t bytes_max) {
   const Receiving receiving(*self);
+  if (self->budget_.is_exhausted(tambour::detail::loop::core_of(self->loop_)))
+    static_cast<void>(co_await sleep_for(Duration::zero(), {}));
   for (;;) {
     WebSocketPart part;
     const Step step = self->step(into, std::max(bytes_max, std::size_t{1}), part);
     if (step == Step::failed) co_return std::unexpected(self->receive_error_);
-    if (step == Step::part) {
-      if (self->budget_.is_exhausted(tambour::detail::loop::core_of(self->loop_)))
-        static_cast<void>(co_await sleep_for(Duration::zero()));
-      co_return part;
-    }
+    if (step == Step::part) co_return part;
     self->begin_wait();
     const Result<std::size_t> received = co_await self->stream_.read(self->input_, read_bytes_max);
     const Result<> ended = self->end_wait(received);
@@ -139,7 +135,8 @@ Connection::Step Connection::step(Buffer& into, std::size_t bytes_max, WebSocket
       if (decompressed != Step::input) return decompressed;
       continue;
     }
-    return parse(into, bytes_max, part);
+    const Step parsed = parse(into, bytes_max, part);
+    if (parsed != Step::again) return parsed;
   }
 }
 
@@ -169,7 +166,7 @@ Connection::Step Connection::parse(Buffer& into, std::size_t bytes_max, WebSocke
           compression_->received.append(std::move(compressed));
           compression_->has_input = true;
           compression_->is_last = *event == Event::message_end;
-          return step(into, bytes_max, part);
+          return Step::again;
         }
         if (compression_ != nullptr) into.append(std::move(compressed));
         part = {.bytes = into.size() - before,
@@ -223,7 +220,7 @@ void Connection::handle_ping() {
 void Connection::handle_pong() noexcept {
   ++stats_.pongs_received;
   if (pinged_at_ == never) return;
-  round_trip_time_ = loop_.now() - pinged_at_;
+  round_trip_time_ = loop_.now() - last_ping_at_;
   pinged_at_ = never;
 }
 

@@ -78,6 +78,7 @@ class Connection final {
   enum class Step : std::uint8_t {
     part,    ///< A part of a message was appended.
     input,   ///< More input is needed.
+    again,   ///< A part of a compressed message may have been received.
     failed,  ///< Nothing will be received any more: receive_error_.
   };
   class Receiving;
@@ -150,6 +151,7 @@ class Connection final {
   TimePoint received_at_;
   TimePoint stopped_receiving_at_;
   TimePoint pinged_at_ = never;  ///< Of the ping that was not answered; `never` if there is none.
+  TimePoint last_ping_at_;
   TimePoint control_counted_since_;
   TimePoint close_deadline_ = never;
   std::optional<Duration> round_trip_time_;

@@ -38,9 +38,13 @@ class Connection::Writing {
   ~Writing() {
     self_.is_writing_ = false;
     self_.progress_timer_.stop();
-    if (!self_.sending_.empty()) {
-      self_.sending_.append(std::move(self_.queue_));
-      self_.queue_ = std::exchange(self_.sending_, Buffer());
+    try {
+      if (!self_.sending_.empty()) {
+        self_.sending_.append(std::move(self_.queue_));
+        self_.queue_ = std::exchange(self_.sending_, Buffer());
+      }
+    } catch (const std::bad_alloc&) {
+      self_.fail(system_error(ENOMEM));
     }
     self_.wake_senders();
     self_.start_writing();
@@ -131,7 +135,9 @@ Result<> Connection::ping(std::string_view payload) {
   Buffer frame;
   if (const Result<> appended = writer_.append_ping(frame, payload); !appended) return appended;
   queue_frames(std::move(frame));
-  pinged_at_ = loop_.now();
+  // The time limit is that of the first ping that was not answered.
+  if (pinged_at_ == never || received_at_ >= pinged_at_) pinged_at_ = loop_.now();
+  last_ping_at_ = loop_.now();
   start_writing();
   return {};
 }
@@ -174,7 +180,11 @@ Task<Result<>> Connection::write_queue() {
 }
 
 Task<> Connection::write_in_background() {
-  while (!queue_.empty() && !error_) static_cast<void>(co_await write_queue());
+  try {
+    while ((!queue_.empty() || owes_pong_) && !error_) static_cast<void>(co_await write_queue());
+  } catch (const std::bad_alloc&) {
+    fail(system_error(ENOMEM));
+  }
   writes_in_background_ = false;
 }
 
