@@ -126,8 +126,10 @@ class Completion {
   /// Sets what cancels the operation: `handler` is invoked at most once, on the loop's thread, when
   /// the awaiting task is asked to stop or is destroyed before the wait was completed. After a stop
   /// request, the wait goes on until complete() or fail() is called, by the handler or later by the
-  /// callback of the operation: so an operation that uses memory of the task can end first. Without
-  /// a handler, a stop request ends the wait at once. May be called once, and only by the function
+  /// callback of the operation: so an operation that uses memory of the task can end first. If the
+  /// task is destroyed after the handler was invoked, the handler is not invoked again: if that can
+  /// happen, let the operation own its memory. Without a handler, a stop request ends the wait at
+  /// once. May be called once, and only by the function
   /// that from_callback() invokes: anything else aborts with a message. Call it before the
   /// operation is started, because it may throw std::bad_alloc.
   ///
