@@ -34,10 +34,11 @@ struct ReplaceOptions {
 /// Replaces the contents of a file atomically, or creates it: writes a temporary file in the same
 /// directory, syncs it, renames it and syncs the directory. Other processes see the old contents or
 /// the new ones. If it fails, or the task is stopped or destroyed before the rename, the old file
-/// is unchanged and the temporary file removed. A symbolic link is replaced, not followed: pass
+/// is unchanged and the temporary file removed; if the task is destroyed while the temporary file
+/// is being created, it may stay. A symbolic link is replaced, not followed: pass
 /// canonical(path) to keep it. Other hard links keep the old contents. The new file belongs to the
-/// process's user. If syncing the directory fails, the error is returned although the file has been
-/// replaced.
+/// process's user. If syncing the directory fails, or the task is stopped between the rename and
+/// that, the error (ECANCELED) is returned although the file has been replaced.
 [[nodiscard]] Task<Result<>> replace_file(std::string path, std::string contents,
                                           ReplaceOptions options = {});
 

@@ -59,7 +59,8 @@ class TemporaryFile {
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
   /// Renames the file, which is then no longer temporary, and replaces an existing file. `path`
-  /// must be on the same file system (EXDEV). If it fails, the file stays temporary.
+  /// must be on the same file system (EXDEV). If it fails, the file stays temporary. The
+  /// object must not be moved or destroyed meanwhile.
   [[nodiscard]] Task<Result<>> persist(std::string path);
   /// The file stays where it is.
   void keep() noexcept { path_.clear(); }
@@ -87,6 +88,7 @@ class TemporaryDirectory {
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   /// Removes it without blocking the loop: remove_all(). If it fails, the destructor tries again.
+  /// The object must not be moved or destroyed meanwhile.
   [[nodiscard]] Task<Result<>> remove();
   /// The directory stays.
   void keep() noexcept { path_.clear(); }
