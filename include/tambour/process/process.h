@@ -114,7 +114,7 @@ struct ProcessOptions {
   /// The directory of a control group, for example "/sys/fs/cgroup/jobs", that the child joins
   /// before it executes the program: cgroups(7). spawn() fails with ENOENT if there is none, and
   /// with EACCES or EBUSY if the parent may not place processes there. The group must exist already
-  /// and is not removed.
+  /// and is not removed. It must not be frozen: spawn() would block until it is thawed.
   std::string cgroup{};
   /// The file mode creation mask, 0 to 0777: umask(2). Not set: the parent's.
   std::optional<mode_t> umask{};
