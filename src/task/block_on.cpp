@@ -23,10 +23,16 @@ class BlockingCall final : private TaskObserver {
   BlockingCall& operator=(const BlockingCall&) = delete;
   ~BlockingCall() { core_.drop_reference(); }
 
-  void run(TaskPromiseBase& task) {
+  void run(TaskPromiseBase& task, void* owner, void (*destroy)(void* owner) noexcept) {
     task.observe_from(*this, context_);
-    Resumption::run(task.handle());
-    while (!has_ended_) core_.run_once();
+    try {
+      Resumption::run(task.handle());
+      while (!has_ended_) core_.run_once();
+    } catch (...) {
+      // A suspended wait of the task is in the list of `context_`.
+      destroy(owner);
+      throw;
+    }
   }
 
  private:
@@ -50,10 +56,11 @@ void check_may_block(const std::source_location& at) noexcept {
       at.file_name(), unsigned(at.line()));
 }
 
-void run_until_ended(EventLoop& loop, TaskPromiseBase& task, const std::source_location& at) {
+void run_until_ended(EventLoop& loop, TaskPromiseBase& task, const std::source_location& at,
+                     void* owner, void (*destroy)(void* owner) noexcept) {
   loop::core_of(loop).check_thread();
   check_may_block(at);
-  BlockingCall(loop, at).run(task);
+  BlockingCall(loop, at).run(task, owner, destroy);
 }
 
 }  // namespace tambour::detail

@@ -105,6 +105,14 @@ TEST_P(BlockOn, an_exception_of_a_callback_destroys_the_task) {
   };
   EXPECT_THROW(block_on(loop(), sleep(std::move(witness))), std::logic_error);
   EXPECT_TRUE(watched.expired());
+  // A wait that a stop request can end is in a list of block_on().
+  TaskEvent event(loop());
+  const auto wait = [](TaskEvent& never_set) -> Task<> {
+    static_cast<void>(co_await never_set.wait());
+  };
+  loop().post([] { throw std::logic_error("of a callback"); });
+  EXPECT_THROW(block_on(loop(), wait(event)), std::logic_error);
+  event.set();
   EXPECT_EQ(block_on(loop(), greet("again")), "hello, again");
 }
 

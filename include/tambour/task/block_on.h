@@ -14,8 +14,10 @@ namespace tambour {
 
 namespace detail {
 
-/// Runs `loop` until `task`, which has not started, has ended.
-void run_until_ended(EventLoop& loop, TaskPromiseBase& task, const std::source_location& at);
+/// Runs `loop` until `task`, which has not started, has ended. If the loop throws, `destroy` is
+/// called with `owner` and destroys the task, which uses objects of this call, before it returns.
+void run_until_ended(EventLoop& loop, TaskPromiseBase& task, const std::source_location& at,
+                     void* owner, void (*destroy)(void* owner) noexcept);
 /// Aborts with a message if the calling thread runs a loop or a task.
 void check_may_block(const std::source_location& at) noexcept;
 
@@ -34,7 +36,11 @@ AwaitResult<A> block_on(EventLoop& loop, A awaitable,
   auto task = as_task(std::move(awaitable));
   if (!task) [[unlikely]]
     detail::fail_on_empty_task("block_on()", at);
-  detail::run_until_ended(loop, task.promise(), at);
+  const auto destroy = [](void* owner) noexcept {
+    auto& owned = *static_cast<decltype(task)*>(owner);
+    owned = decltype(task)();
+  };
+  detail::run_until_ended(loop, task.promise(), at, &task, destroy);
   return task.promise().take();
 }
 
