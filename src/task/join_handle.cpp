@@ -135,7 +135,8 @@ JoinWait::JoinWait(JoinHandleBase& handle) noexcept
       handle_(&handle) {}
 
 JoinWait::JoinWait(JoinWait&& other) noexcept
-    : TaskWait(static_cast<TaskWait&&>(other), "JoinHandle::join()"), handle_(other.handle_) {}
+    : TaskWait(static_cast<TaskWait&&>(other), "JoinHandle::join()"),
+      handle_(std::exchange(other.handle_, nullptr)) {}
 
 JoinWait::~JoinWait() {
   if (handle_ != nullptr && handle_->join_ == this) handle_->join_ = nullptr;

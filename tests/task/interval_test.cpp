@@ -83,6 +83,14 @@ TEST_P(Intervals, destroying_it_ends_the_wait) {
   EXPECT_TRUE(ends.empty());
   loop().run();
   EXPECT_EQ(ends, std::vector<Error>{cancelled});
+  // timeout() moves the awaitable, and destroys what is left of it afterwards.
+  interval = std::make_unique<Interval>(loop(), 1h);
+  spawn(loop(),
+        [&]() -> Task<> { ends.push_back((co_await timeout(1h, interval->tick())).error()); });
+  run_iterations();
+  interval.reset();
+  loop().run();
+  EXPECT_EQ(ends, std::vector<Error>(2, cancelled));
 }
 
 TEST_P(Intervals, a_destroyed_task_leaves_it) {

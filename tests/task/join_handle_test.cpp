@@ -290,6 +290,21 @@ TEST_P(JoinHandles, a_handle_that_is_destroyed_ends_its_wait) {
   }
 }
 
+TEST_P(JoinHandles, a_handle_that_is_destroyed_ends_a_wait_with_a_limit) {
+  TaskScope scope(loop());
+  auto handle = std::make_unique<JoinHandle<>>(
+      scope.spawn([]() -> Task<> { static_cast<void>(co_await sleep_for(1h)); }));
+  std::vector<Error> ends;
+  // timeout() moves the awaitable, and destroys what is left of it afterwards.
+  spawn(loop(), [](JoinHandle<>& of, std::vector<Error>& to) -> Task<> {
+    to.push_back((co_await timeout(1h, of.join())).error());
+  }(*handle, ends));
+  run_iterations();
+  handle.reset();
+  run_iterations();
+  EXPECT_EQ(ends, std::vector<Error>{cancelled});
+}
+
 TEST_P(JoinHandles, what_a_task_returned_may_own_its_own_handle) {
   struct Session {
     JoinHandle<> reader;

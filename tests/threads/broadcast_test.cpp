@@ -136,6 +136,14 @@ TEST_P(Broadcasts, destroying_it_or_the_receiver_ends_the_waits) {
   moved.reset();
   run_iterations();
   EXPECT_EQ(ends, std::vector<Error>(2, cancelled));
+  // timeout() moves the awaitable, and destroys what is left of it afterwards.
+  auto limited = std::make_unique<Numbers::Receiver>(numbers->subscribe());
+  spawn(loop(), [](Numbers::Receiver& from) -> Task<> {
+    EXPECT_EQ((co_await timeout(1h, from.receive())).error(), cancelled);
+  }(*limited));
+  run_iterations();
+  limited.reset();
+  run_iterations();
   moved.emplace(numbers->subscribe());
   spawn(loop(), receive_one(*moved));
   numbers.reset();

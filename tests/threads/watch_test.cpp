@@ -93,6 +93,14 @@ TEST_P(Watches, closing_and_destroying_end_the_waits) {
   destroyed.reset();
   loop().run();
   EXPECT_EQ(ends, std::vector<Error>{cancelled});
+  // timeout() moves the awaitable, and destroys what is left of it afterwards.
+  auto limited = std::make_unique<Text::Receiver>(text->subscribe());
+  spawn(loop(), [](Text::Receiver& from) -> Task<> {
+    EXPECT_EQ((co_await timeout(1h, from.changed())).error(), cancelled);
+  }(*limited));
+  run_iterations();
+  limited.reset();
+  loop().run();
   text->set("b");
   text->close();
   run(watch(receiver));

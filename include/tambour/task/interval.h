@@ -96,7 +96,8 @@ class [[nodiscard]] Interval::Tick final : private detail::Sleep {
 
   explicit Tick(Interval& interval) noexcept : Sleep(interval.created_at_), interval_(&interval) {}
   Tick(Tick&& other) noexcept
-      : Sleep(static_cast<Sleep&&>(other), "Interval::tick()"), interval_(other.interval_) {}
+      : Sleep(static_cast<Sleep&&>(other), "Interval::tick()"),
+        interval_(std::exchange(other.interval_, nullptr)) {}
   Tick& operator=(Tick&&) = delete;
   ~Tick() { end_wait(); }
 

@@ -254,7 +254,7 @@ class [[nodiscard]] Broadcast<T>::Receiver::Receive final : private detail::Shar
 
   Receive(Receive&& other) noexcept
       : SharedTaskWait(static_cast<SharedTaskWait&&>(other), "Broadcast::Receiver::receive()"),
-        receiver_(other.receiver_) {}
+        receiver_(std::exchange(other.receiver_, nullptr)) {}
   Receive& operator=(Receive&&) = delete;
   ~Receive() {
     leave();

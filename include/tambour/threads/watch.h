@@ -202,7 +202,7 @@ class [[nodiscard]] Watch<T>::Receiver::Changed final : private detail::SharedTa
 
   Changed(Changed&& other) noexcept
       : SharedTaskWait(static_cast<SharedTaskWait&&>(other), "Watch::Receiver::changed()"),
-        receiver_(other.receiver_) {}
+        receiver_(std::exchange(other.receiver_, nullptr)) {}
   Changed& operator=(Changed&&) = delete;
   ~Changed() {
     leave();
