@@ -47,7 +47,8 @@ Task<Result<>> replace_file(std::string path, std::string contents, ReplaceOptio
     if (found && found->is_regular()) options.permissions = found->permissions;
     if (!found && found.error() != system_error(ENOENT)) co_return std::unexpected(found.error());
   }
-  constexpr mode_t created_permissions = 0666;
+  // The contents must not be readable by others before the permissions are set.
+  const mode_t created_permissions = options.permissions ? 0600 : 0666;
   auto temporary = co_await TemporaryFile::create(directory, ".tmp-", created_permissions);
   if (!temporary) co_return std::unexpected(temporary.error());
   auto done = co_await temporary->file().write_at(contents, 0);

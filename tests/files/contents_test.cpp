@@ -302,5 +302,45 @@ TEST(SimulatedContents, stay_as_they_were_when_replacing_them_fails) {
   EXPECT_EQ(simulation.run(), sim::End::finished);
 }
 
+/// Notes the permissions of each temporary file that it sees.
+Task<> watch_permissions(const bool& is_done, int& seen, mode_t& all) {
+  while (!is_done) {
+    auto directory = co_await fs::Directory::open("/tmp");
+    for (;;) {
+      const auto entry = co_await directory->next();
+      if (!entry || !*entry) break;
+      const std::string name = (*entry)->name;
+      if (!name.starts_with(".tmp-")) continue;
+      const auto status = co_await fs::status("/tmp/" + name);
+      if (!status) continue;
+      ++seen;
+      all |= status->permissions;
+    }
+  }
+}
+
+TEST(SimulatedContents, that_others_must_not_read_are_never_readable) {
+  sim::Simulation simulation;
+  sim::Host& host = simulation.add_host("host");
+  EventLoop loop(host.loop_options());
+  bool is_done = false;
+  int seen = 0;
+  mode_t all = 0;
+  spawn(loop, [](EventLoop& of, bool& done, int& count, mode_t& permissions) -> Task<> {
+    EXPECT_TRUE(co_await fs::replace_file("/tmp/secret", "old"));
+    EXPECT_TRUE(co_await fs::set_permissions("/tmp/secret", 0600));
+    spawn(of, watch_permissions(done, count, permissions));
+    for (int i = 0; i < 20; ++i) EXPECT_TRUE(co_await fs::replace_file("/tmp/secret", "new"));
+    fs::ReplaceOptions options;
+    options.permissions = 0600;
+    for (int i = 0; i < 20; ++i)
+      EXPECT_TRUE(co_await fs::replace_file("/tmp/other", "new", options));
+    done = true;
+  }(loop, is_done, seen, all));
+  EXPECT_EQ(simulation.run(), sim::End::finished);
+  EXPECT_GT(seen, 0);
+  EXPECT_EQ(all, 0600U);
+}
+
 }  // namespace
 }  // namespace tambour::contents_test
