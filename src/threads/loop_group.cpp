@@ -299,8 +299,12 @@ bool LoopGroupState::for_each(Callback<void(EventLoop&)> function) {
   const auto call = std::make_shared<Call>(*this, std::move(function));
   {
     // No loop is destroyed while the lock is held.
-    const std::lock_guard lock(mutex_);
-    if (phase_ != Phase::running) return false;
+    std::unique_lock lock(mutex_);
+    if (phase_ != Phase::running) {
+      // The loops may be destroying tasks and objects that use what the caller destroys next.
+      changed_.wait(lock, [this] { return phase_ >= Phase::dropped; });
+      return false;
+    }
     for (std::size_t i = 0; i < members_.size(); ++i) {
       EventLoop& loop = *members_[i].loop.load(std::memory_order_relaxed);
       try {

@@ -177,6 +177,30 @@ TEST_P(PerLoops, a_stop_of_the_group_destroys_the_objects_after_the_tasks) {
   EXPECT_EQ(alive, 0);
 }
 
+TEST_P(PerLoops, its_end_waits_for_the_objects_that_a_stop_destroys) {
+  struct Slow {
+    Slow(std::atomic<int>& begun, std::atomic<int>& ended) : begun_(begun), ended_(ended) {}
+    Slow(const Slow&) = delete;
+    Slow& operator=(const Slow&) = delete;
+    ~Slow() {
+      ++begun_;
+      std::this_thread::sleep_for(100ms);
+      ++ended_;
+    }
+    std::atomic<int>& begun_;
+    std::atomic<int>& ended_;
+  };
+  std::atomic<int> begun = 0;
+  std::atomic<int> ended = 0;
+  LoopGroup group(group_options(2));
+  {
+    PerLoop<Slow> state(group, [&](EventLoop&) { return Slow(begun, ended); });
+    group.stop();
+    while (begun == 0) std::this_thread::yield();
+  }
+  EXPECT_EQ(ended, 2);
+}
+
 TEST_P(PerLoops, servers_use_the_object_of_the_serving_loop) {
   std::atomic<int> alive = 0;
   LoopGroup group(group_options(2));
