@@ -23,9 +23,13 @@ TaskChannelBase::~TaskChannelBase() {
 void TaskChannelBase::close() noexcept {
   core_->check_thread_of(created_at_);
   closed_ = true;
-  for (detail::TaskWaits* waits : {&senders_, &receivers_}) {
-    while (auto* const wait = waits->front()) wait->complete(EPIPE);
-  }
+  while (auto* const sender = senders_.front()) sender->complete(EPIPE);
+  end_receivers();
+}
+
+void TaskChannelBase::end_receivers() noexcept {
+  if (!has_ended()) return;
+  while (auto* const receiver = receivers_.front()) receiver->complete(EPIPE);
 }
 
 void TaskChannelBase::check_thread(std::source_location function) const noexcept {

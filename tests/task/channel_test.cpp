@@ -1,4 +1,5 @@
 // Channels: order, capacity, closing, cancellation and destruction.
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -148,6 +149,24 @@ TEST_P(Channels, closing_ends_all_waits) {
   loop().run();
   EXPECT_EQ(ends, std::vector<Error>(2, closed));
   EXPECT_EQ(received, std::vector<int>{1});
+}
+
+TEST_P(Channels, closing_leaves_an_item_that_is_given_back_to_the_others) {
+  TaskChannel<int> channel(loop(), 4);
+  TaskScope stopped(loop());
+  stopped.spawn(receive_one(channel));
+  spawn(loop(), receive_one(channel));
+  spawn(loop(), receive_one(channel));
+  EXPECT_TRUE(channel.try_send(7));
+  channel.close();
+  EXPECT_EQ(channel.try_receive().error(), again);
+  stopped.request_stop();
+  loop().run();
+  EXPECT_EQ(received, std::vector<int>{7});
+  EXPECT_EQ(ends.size(), 3U);
+  EXPECT_EQ(std::ranges::count(ends, cancelled), 1);
+  EXPECT_EQ(std::ranges::count(ends, closed), 1);
+  EXPECT_EQ(channel.try_receive().error(), closed);
 }
 
 TEST_P(Channels, a_stopped_send_has_not_sent_and_an_accepted_one_succeeds) {

@@ -138,6 +138,24 @@ TEST_P(ConcurrentChannels, a_stopped_receive_leaves_its_item) {
   EXPECT_EQ(ends.back(), cancelled);
 }
 
+TEST_P(ConcurrentChannels, closing_leaves_an_item_that_is_given_back_to_the_others) {
+  Channel channel(4);
+  TaskScope stopped(loop());
+  stopped.spawn(receive_one(channel));
+  spawn(loop(), receive_one(channel));
+  spawn(loop(), receive_one(channel));
+  EXPECT_TRUE(channel.try_send(7));
+  channel.close();
+  EXPECT_EQ(channel.try_receive().error(), again);
+  stopped.request_stop();
+  loop().run();
+  EXPECT_EQ(received, std::vector<int>{7});
+  EXPECT_EQ(ends.size(), 3U);
+  EXPECT_EQ(std::ranges::count(ends, cancelled), 1);
+  EXPECT_EQ(std::ranges::count(ends, closed), 1);
+  EXPECT_EQ(channel.try_receive().error(), closed);
+}
+
 TEST_P(ConcurrentChannels, a_stopped_send_has_not_sent_and_an_accepted_one_succeeds) {
   Channel channel(1);
   EXPECT_TRUE(channel.try_send(1));

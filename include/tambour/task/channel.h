@@ -80,8 +80,9 @@ class TaskChannelBase {
   [[nodiscard]] bool is_closed() const noexcept { return closed_; }
 
   /// Ends the stream of items: further and waiting sends fail with EPIPE. The items in the channel
-  /// can still be received; after the last one, receive() fails with EPIPE. May be called more than
-  /// once.
+  /// can still be received; after the last one, receive() fails with EPIPE. While an item is
+  /// assigned to a task that has not resumed yet, the others wait: the task may leave the item to
+  /// them. May be called more than once.
   void close() noexcept;
 
  protected:
@@ -93,8 +94,14 @@ class TaskChannelBase {
   [[nodiscard]] const std::source_location& created_at() const noexcept { return created_at_; }
   void check_thread(std::source_location function = std::source_location::current()) const noexcept;
 
+  /// No item can come any more.
+  [[nodiscard]] bool has_ended() const noexcept { return closed_ && assigned_count_ == 0; }
+  /// If the channel has ended, ends the waits of the receivers.
+  void end_receivers() noexcept;
+
   detail::TaskWaits senders_;
-  detail::TaskWaits receivers_;
+  detail::TaskWaits receivers_;  ///< Not empty only while there are no items.
+  std::size_t assigned_count_ = 0;
 
  private:
   detail::loop::Core* core_;  ///< Reference-counted; may outlive the loop.
@@ -166,11 +173,11 @@ class TaskChannel final : public TaskChannelBase {
     return try_send(T(item));
   }
   /// Receives without waiting. Fails with EAGAIN if the channel is empty, and with EPIPE if it is
-  /// also closed.
+  /// also closed and has assigned no item to a task that has not resumed yet.
   Result<T> try_receive() noexcept {
     check_thread();
     if (std::optional<T> item = take()) return *std::move(item);
-    return std::unexpected(system_error(is_closed() ? EPIPE : EAGAIN));
+    return std::unexpected(system_error(has_ended() ? EPIPE : EAGAIN));
   }
 
   /// The number of items that can be received at once.
@@ -231,7 +238,6 @@ class TaskChannel final : public TaskChannelBase {
   detail::RingQueue<T> items_;
   /// Receivers that resume in the next iteration, each with one item, in order.
   detail::AssignedTaskWait::List assigned_;
-  std::size_t assigned_count_ = 0;
 };
 
 /// The awaitable of send(). May be moved until it is awaited.
@@ -290,7 +296,7 @@ class [[nodiscard]] TaskChannel<T>::Receive final : private detail::AssignedTask
   [[nodiscard]] bool await_ready() noexcept {
     channel_.check_thread();
     if (std::optional<T> item = channel_.take()) item_.emplace(*std::move(item));
-    if (!item_ && channel_.is_closed()) set_error(EPIPE);
+    if (!item_ && channel_.has_ended()) set_error(EPIPE);
     return item_ || error() != 0;
   }
   template <HasTaskContext Promise>
@@ -298,7 +304,10 @@ class [[nodiscard]] TaskChannel<T>::Receive final : private detail::AssignedTask
     wait_in(channel_.receivers_, awaiting);
   }
   Result<T> await_resume() noexcept {
-    if (is_assigned()) channel_.unassign(*this);
+    if (is_assigned()) {
+      channel_.unassign(*this);
+      channel_.end_receivers();
+    }
     if (item_) return *std::move(item_);
     return std::unexpected(system_error(error()));
   }

@@ -88,7 +88,7 @@ class ConcurrentChannel {
     return try_send(T(item));
   }
   /// Receives without waiting. Fails with EAGAIN if the channel is empty, and with EPIPE if it is
-  /// also closed.
+  /// also closed and keeps no item for a task that has not resumed yet.
   Result<T> try_receive() noexcept {
     const auto lock = state_->lock();
     if (std::optional<T> item = state_->take()) return *std::move(item);
@@ -109,8 +109,9 @@ class ConcurrentChannel {
   Result<T> blocking_receive(Duration limit = Duration::max()) noexcept;
 
   /// Ends the stream of items: further and waiting sends fail with EPIPE. The items in the channel
-  /// can still be received; after the last one, receiving fails with EPIPE. May be called more than
-  /// once.
+  /// can still be received; after the last one, receiving fails with EPIPE. While an item is kept
+  /// for a task that has not resumed yet, the others wait: the task may leave the item to them. May
+  /// be called more than once.
   void close() noexcept {
     const auto lock = state_->lock();
     state_->end(EPIPE);
@@ -167,6 +168,8 @@ class ConcurrentChannel<T>::State final : public detail::SharedState {
   /// Why take() has returned nothing.
   [[nodiscard]] int error_of_receive() const noexcept {
     if (is_of_parent()) return ECANCELED;
+    // A kept item may be given back.
+    if (end_error == EPIPE && kept_ > 0) return EAGAIN;
     return end_error != 0 ? end_error : EAGAIN;
   }
   /// Returns the item that was kept for a receiver.
@@ -181,10 +184,8 @@ class ConcurrentChannel<T>::State final : public detail::SharedState {
   }
   void end(int error) noexcept {
     if (end_error != ECANCELED) end_error = error;
-    // There are no items for the receivers that wait.
-    for (detail::SharedWaits* waits : {&senders, &receivers}) {
-      while (detail::SharedWait* const wait = waits->front()) wait->wake(error);
-    }
+    while (detail::SharedWait* const sender = senders.front()) sender->wake(error);
+    end_receivers();
   }
   [[nodiscard]] std::size_t available() const noexcept { return items_.size() - kept_; }
 
@@ -202,7 +203,14 @@ class ConcurrentChannel<T>::State final : public detail::SharedState {
       sender.wake(0);
     }
     wake_receivers();
+    if (end_error != 0) end_receivers();
     return item;
+  }
+  /// Ends the waits for which no item can come any more. Receivers wait only while all items are
+  /// kept for earlier ones.
+  void end_receivers() noexcept {
+    if (end_error == EPIPE && kept_ > 0) return;
+    while (detail::SharedWait* const receiver = receivers.front()) receiver->wake(end_error);
   }
   void wake_receivers() noexcept {
     while (available() > 0 && receivers.front() != nullptr) {
