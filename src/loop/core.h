@@ -211,8 +211,12 @@ class Core final : public backend::Owner {
   void resume_timers() noexcept;
   /// The number of the current iteration.
   [[nodiscard]] std::uint64_t iteration_number() const noexcept { return stats_.iterations; }
-  /// The number of earlier calls.
-  std::uint32_t next_selection() noexcept { return selections_++; }
+  /// A pseudorandom number below 65536: a counter would give the same branch to each of several
+  /// selections that a task makes in turn. The generator of "Numerical Recipes".
+  std::uint32_t next_selection() noexcept {
+    selections_ = selections_ * 1664525U + 1013904223U;
+    return selections_ >> 16U;
+  }
   [[nodiscard]] LoopStats stats() const noexcept;
   void set_stall_detector(std::int64_t threshold_ns, Callback<void(const Stall&)> report) noexcept;
   void feed_fd(int fd, Events events) noexcept { backend_->feed(fd, events, ready_); }

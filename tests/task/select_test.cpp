@@ -102,6 +102,39 @@ TEST_P(Selections, a_source_that_is_always_ready_does_not_starve_the_others) {
   }(loop()));
 }
 
+TEST_P(Selections, of_a_task_that_selects_twice_in_each_round_start_with_each_source) {
+  run([](EventLoop& loop) -> Task<> {
+    TaskChannel<int> busy(loop, 1);
+    TaskChannel<int> rare(loop, 1);
+    TaskChannel<int> other(loop, 1);
+    TaskChannel<int> empty(loop, 1);
+    EXPECT_TRUE(rare.try_send(1));
+    bool is_seen = false;
+    for (int i = 0; i < 100 && !is_seen; ++i) {
+      static_cast<void>(busy.try_send(1));
+      static_cast<void>(other.try_send(1));
+      const auto first = co_await select(rare.receive(), busy.receive());
+      is_seen = first.index() == 0;
+      const auto second = co_await select(other.receive(), empty.receive());
+      EXPECT_EQ(second.index(), 0U);
+    }
+    EXPECT_TRUE(is_seen);
+    // From the other parity.
+    static_cast<void>(other.try_send(1));
+    static_cast<void>(co_await select(other.receive(), empty.receive()));
+    is_seen = false;
+    static_cast<void>(rare.try_send(1));
+    for (int i = 0; i < 100 && !is_seen; ++i) {
+      static_cast<void>(busy.try_send(1));
+      static_cast<void>(other.try_send(1));
+      const auto first = co_await select(rare.receive(), busy.receive());
+      is_seen = first.index() == 0;
+      static_cast<void>(co_await select(other.receive(), empty.receive()));
+    }
+    EXPECT_TRUE(is_seen);
+  }(loop()));
+}
+
 TEST_P(Selections, can_be_stopped_and_destroyed) {
   TaskChannel<int> left(loop(), 1);
   ConcurrentChannel<int> right(1);
