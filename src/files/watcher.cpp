@@ -12,7 +12,6 @@
 #include <deque>
 #include <map>
 #include <new>
-#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -48,13 +47,13 @@ struct Watcher::State {
   struct Pending {
     ChangeEvent event;
     std::uint32_t cookie = 0;  ///< Not 0: the first half of a rename.
+    TimePoint read_at{};       ///< With a cookie: the second half is waited for from here.
   };
 
   UniqueFd fd;
   std::map<int, WatchId> ids;  ///< By the descriptors of the kernel, which it may reuse.
   WatchId last_id = 0;
   std::deque<Pending> queue;
-  std::optional<TimePoint> waited_since;  ///< For the second half of the first event.
   std::uint64_t overflows = 0;
   bool has_lost = false;  ///< For lack of memory: to be reported.
 
@@ -113,7 +112,7 @@ void Watcher::State::add(const inotify_event& event, std::string_view name) {
     return add_moved_here(std::move(change), event.cookie);
   } else if ((event.mask & IN_MOVED_FROM) != 0) {
     change.change = Change::removed;
-    queue.push_back({.event = std::move(change), .cookie = event.cookie});
+    queue.push_back({.event = std::move(change), .cookie = event.cookie, .read_at = Clock::now()});
     return;
   } else if ((event.mask & IN_CREATE) != 0) {
     change.change = Change::created;
@@ -167,8 +166,7 @@ void Watcher::State::drop(WatchId directory) {
 
 bool Watcher::State::waits_for_rename(TimePoint now) noexcept {
   if (queue.front().cookie == 0) return false;
-  if (!waited_since) waited_since = now;
-  if (now - *waited_since < rename_wait && queue.size() < queued_max) return true;
+  if (now - queue.front().read_at < rename_wait && queue.size() < queued_max) return true;
   queue.front().cookie = 0;
   return false;
 }
@@ -220,7 +218,7 @@ void Watcher::unwatch(WatchId directory) noexcept {
 
 Task<Result<ChangeEvent>> Watcher::next() {
   for (;;) {
-    State* const state = state_.get();  // The watcher may be moved while the task waits.
+    State* const state = state_.get();
     if (state == nullptr) co_return failure(EBADF);
     if (std::exchange(state->has_lost, false)) {
       ++state->overflows;
@@ -230,7 +228,6 @@ Task<Result<ChangeEvent>> Watcher::next() {
     if (!state->queue.empty() && !is_waiting) {
       ChangeEvent event = std::move(state->queue.front().event);
       state->queue.pop_front();
-      state->waited_since.reset();
       co_return std::move(event);
     }
     if (state->read_events()) continue;

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -121,6 +122,22 @@ TEST_P(Watchers, join_the_halves_of_a_rename) {
   expect(Change::removed, *second, "y");
   expect(Change::created, *first, "later", true);
   expect_nothing();
+}
+
+TEST_P(Watchers, wait_once_for_the_other_halves_of_many_renames) {
+  const auto id = watcher.watch(a);
+  ASSERT_TRUE(id);
+  constexpr int count = 300;
+  for (int i = 0; i < count; ++i) ::mkdir((a + "/" + std::to_string(i)).c_str(), 0755);
+  for (int i = 0; i < count; ++i) expect(Change::created, *id, std::to_string(i), true);
+  for (int i = 0; i < count; ++i) {
+    const std::string name = "/" + std::to_string(i);
+    ASSERT_EQ(std::rename((a + name).c_str(), (b + name).c_str()), 0);
+  }
+  const auto before = std::chrono::steady_clock::now();
+  for (int i = 0; i < count; ++i) expect(Change::removed, *id, std::to_string(i), true);
+  // One wait for each of them would take 6 seconds.
+  EXPECT_LT(std::chrono::steady_clock::now() - before, 3s);
 }
 
 TEST_P(Watchers, report_the_end_of_a_directory) {
