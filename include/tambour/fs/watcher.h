@@ -81,7 +81,7 @@ class Watcher {
 
   /// Waits for the next event. Fails with ECANCELED if the task is asked to stop, without losing an
   /// event, and with EBADF if the watcher is closed. Destroying the task loses no event either.
-  /// Closing or destroying the watcher meanwhile is not allowed: end the task first.
+  /// Moving, closing or destroying the watcher meanwhile is not allowed: end the task first.
   [[nodiscard]] Task<Result<ChangeEvent>> next();
 
   [[nodiscard]] bool is_open() const noexcept { return state_ != nullptr; }
