@@ -105,8 +105,13 @@ class Part {
   Part(Part&& other) noexcept = default;
   Part& operator=(Part&&) = delete;
   ~Part() {
-    if (whole_ != nullptr)
-      end(std::make_exception_ptr(std::system_error(system_error(ECANCELED), "PerLoop")));
+    if (whole_ == nullptr) return;
+    try {
+      throw std::system_error(system_error(ECANCELED), "PerLoop");
+    } catch (...) {
+      // Or std::bad_alloc.
+      end(std::current_exception());
+    }
   }
   void end(std::exception_ptr thrown) noexcept {
     std::exchange(whole_, nullptr)->end(std::move(thrown));
@@ -156,9 +161,14 @@ PerLoopBase::PerLoopBase(LoopGroup& group, const Build& build)
         refused = std::current_exception();
       }
     }
-    whole->wait();
+    try {
+      whole->wait();
+    } catch (...) {
+      // A part that was not posted has ended with ECANCELED.
+      if (refused != nullptr) std::rethrow_exception(refused);
+      throw;
+    }
   } catch (...) {
-    // Also when a post() has failed: then a part ended with an exception.
     group.for_each([this](EventLoop& loop) {
       threads::PerLoopObjects::Slot& slot = objects_->slot(group_.index_of(loop));
       if (slot.linked()) threads::LoopStates::remove(slot);
