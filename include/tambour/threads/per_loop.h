@@ -102,7 +102,9 @@ concept LoopStateFactory =
 /// Lifetime: the objects are destroyed with the PerLoop, or when the group stops, whichever is
 /// first; at a stop, after the tasks and connections of their loops, which may refer to them.
 /// Destroy a server whose handlers use the PerLoop before the PerLoop: declare it afterwards. The
-/// group must exist until the PerLoop is destroyed, but may have stopped.
+/// group must exist until the PerLoop is destroyed, but may have stopped: then the destructor waits
+/// until the loops have destroyed the objects.
+/// Memory: the destructor allocates, to post to the loops. If that fails, the program terminates.
 template <class T>
 class PerLoop final : private detail::PerLoopBase {
  public:
