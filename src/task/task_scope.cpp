@@ -36,6 +36,9 @@ TaskScope::TaskScope(EventLoop& loop, std::stop_token outer, std::source_locatio
 
 TaskScope::~TaskScope() {
   core_->check_thread_unless_closed(created_at_);
+  // A handle with an exception may be in a frame that is destroyed below: its exception leaves
+  // run(), because the handler may use objects that are being destroyed with the scope.
+  core_->defer_delete(handler_.release());
   // The destructors of a task's local variables may spawn further tasks.
   while (auto* const task = static_cast<detail::TaskPromiseBase*>(tasks_.front())) {
     task->unlink();
@@ -48,7 +51,6 @@ TaskScope::~TaskScope() {
   if (destroyed_ != nullptr) *destroyed_ = true;
   queue_joins();
   if (thrown_ != nullptr && !core_->closed()) core_->throw_out_of_run(std::move(thrown_));
-  core_->defer_delete(handler_.release());
   core_->defer_delete(ended_.release());
   core_->detach();
 }
