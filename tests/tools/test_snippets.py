@@ -24,8 +24,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PROLOGUES = ROOT / "tests/tools/snippets"
 # test_documents.py and tests/package/check_tutorial find the blocks of these pages in programs.
 COMPARED = {"README.md", "docs/client-libraries.md", "docs/event-loop.md",
-            "docs/migrating-from-evhttp.md",
-            "docs/migrating-from-evpp.md", "docs/web-service.md"}
+            "docs/middleware.md", "docs/migrating-from-evhttp.md", "docs/migrating-from-evpp.md",
+            "docs/web-service.md"}
 FLAGS = ["-std=c++23", "-fsyntax-only", "-Werror=unused-result", "-DTAMBOUR_FAULTS",
          f"-I{ROOT}/include", f"-I{ROOT}/tests", f"-I{ROOT}/src"]
 CLANG = "clang++-19"
@@ -35,9 +35,11 @@ MARK = re.compile(r"<!-- not compiled: \S.* -->\n*$")
 # The first line of a definition at the beginning of a line: a function, a class, or a template.
 DEFINITION = re.compile(r"(?!if\b|for\b|while\b|switch\b|do\b|else\b|try\b|return\b|co_)"
                         r"(?:template <|Task<.*> \w+\(.*\);|(?:class|struct|enum|namespace) .*\{$|"
-                        r"[\w:][\w:<>,&* ]* [&*]?[\w:]+\(.*\) (?:const )?(?:noexcept )?\{$)")
+                        r"[\w:][\w:<>,&* ]* [&*]?[\w:]+\(.*\) (?:const )?(?:noexcept )?"
+                        r"\{(?: .* \})?$)")
 
-END = re.compile(r"\};?$|Task<.*> \w+\(.*\);")
+# Also a definition of one line.
+END = re.compile(r"\};?$|Task<.*> \w+\(.*\);|\S.*\) (?:const )?(?:noexcept )?\{ .* \}$")
 PARAMETER = re.compile(r"^// parameter: (.+)$", re.MULTILINE)
 
 
@@ -155,10 +157,11 @@ class Snippets(unittest.TestCase):
         self.assertRegex(errors, r"docs/planted.md:4:.*error: .*conect")
 
     def test_separates_definitions_from_statements(self) -> None:
-        text = "Task<> f(int a) {\n  co_return;\n}\nrouter.use(f);\nif (a) {\n  b();\n}\n"
+        text = ("Task<> f(int a) {\n  co_return;\n}\nrouter.use(f);\nif (a) {\n  b();\n}\n"
+                "void g(int a) { b(a); }\nf();\n")
         self.assertEqual([(is_definition, first, len(lines))
                           for is_definition, first, lines in split(text)],
-                         [(True, 0, 3), (False, 3, 4)])
+                         [(True, 0, 3), (False, 3, 4), (True, 7, 1), (False, 8, 1)])
 
 
 if __name__ == "__main__":
