@@ -13,8 +13,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # Compiled by other builds: without TLS, by MakeMaker, with libFuzzer, into a copy of the library,
 # and outside of the tree.
-ELSEWHERE = re.compile(r"src/tls/without_openssl|tests/package/compile_errors|tests/transports/without_tls|bindings/perl/"
-                       r"|tests/fuzz/fuzz_|tests/faults/faults|tests/package/consumer|bench/")
+ELSEWHERE = re.compile(r"src/tls/without_openssl|tests/transports/without_tls|bindings/perl/"
+                       r"|tests/package/compile_errors|tests/fuzz/fuzz_|tests/faults/faults"
+                       r"|tests/package/consumer|bench/")
 
 
 def sources() -> set[str]:

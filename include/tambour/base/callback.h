@@ -80,9 +80,8 @@ inline constexpr bool may_be_empty<Callback<Signature>> = true;
 template <class F, class... Args>
 concept StartsCoroutine = requires { typename std::invoke_result_t<F, Args...>::promise_type; };
 
-/// A function, a lambda without `auto` parameters, or another object with one operator(). The
-/// library recognizes by this that an argument was meant as a function, and explains what is wrong
-/// with it.
+/// A function, a lambda without `auto` parameters, or another object with one operator(). With it,
+/// the library recognizes an argument that was meant as a callback, and explains why it is not one.
 template <class F>
 concept LooksCallable = std::is_function_v<std::remove_pointer_t<std::remove_cvref_t<F>>> ||
                         requires { &std::remove_cvref_t<F>::operator(); };

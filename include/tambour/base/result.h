@@ -48,7 +48,7 @@ inline constexpr bool is_result_type<std::in_place_t> = true;
 template <>
 inline constexpr bool is_result_type<std::unexpect_t> = true;
 
-/// An argument from which a value is made, and not a state of a Result.
+/// An argument from which a value is constructed, as opposed to another Result or an error.
 template <class T>
 concept ResultValue = !is_result_type<std::remove_cvref_t<T>>;
 
@@ -157,16 +157,17 @@ class Result {
   [[nodiscard]] constexpr E& error() & noexcept { return failed(state_).error(); }
   [[nodiscard]] constexpr E&& error() && noexcept { return std::move(failed(state_).error()); }
 
-  /// Replaces what it holds by a value that is made from the arguments.
+  /// Replaces the value or error by a value that is constructed from the arguments.
   template <class... Args>
   constexpr decltype(auto) emplace(Args&&... arguments) noexcept {
     return state_.emplace(std::forward<Args>(arguments)...);
   }
 
-  /// The monadic functions of std::expected. Each invokes `function` in one of both cases, and
-  /// passes on the other one: and_then() with the value, for another Result; transform() with the
-  /// value, for another value; or_else() with the error, for another Result; transform_error() with
-  /// the error, for another error.
+  /// The monadic functions of std::expected. and_then() invokes `function` with the value and
+  /// returns its Result; transform() invokes it with the value and returns what it returns as the
+  /// new value. Both leave an error unchanged. or_else() invokes `function` with the error and
+  /// returns its Result; transform_error() invokes it with the error and returns what it returns as
+  /// the new error. Both leave a value unchanged.
   template <class F>
   constexpr auto and_then(F&& function) && {
     using Next = std::remove_cvref_t<decltype(invoke_with_value(std::forward<F>(function), *this))>;
@@ -248,7 +249,7 @@ class Result {
   }
 
  private:
-  /// Not by the constructor of std::expected, which makes a `bool` of a std::expected.
+  /// Avoids the constructor of std::expected that converts a std::expected to `bool`.
   template <class U, class G>
   static constexpr std::expected<T, E> converted(std::expected<U, G>&& other) {
     if (!other) return std::expected<T, E>(std::unexpect, std::move(other.error()));

@@ -15,7 +15,7 @@
 
 namespace tambour {
 
-/// A UUID as a value type. Programs make new ones of 16 random bytes: with_version_4().
+/// A UUID as a value type. To create a new one, pass 16 random bytes to with_version_4().
 class Uuid {
  public:
   using Bytes = std::array<std::uint8_t, 16>;

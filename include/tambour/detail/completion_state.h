@@ -1,5 +1,5 @@
-// What a Completion and the task that awaits it share. Not part of the public interface: it is
-// visible only because it contains the result, whose type the program chooses.
+// The state that a Completion and the task that awaits it share. Not part of the public interface:
+// it is visible only because it contains the result, whose type the program chooses.
 #pragma once
 
 #include <atomic>

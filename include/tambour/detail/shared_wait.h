@@ -34,7 +34,7 @@ class EventLoop;
 
 namespace detail {
 
-/// What an object that threads share consists of. Its waits own it jointly, so the object may be
+/// The state of an object that threads share. The waits share ownership of it, so the object may be
 /// destroyed during a wait.
 class SharedState {
  public:
@@ -69,7 +69,7 @@ class SharedWait : public ListHook<SharedWait> {
     notify();
   }
 
-  /// What a sender wants to send.
+  /// The item to send.
   [[nodiscard]] void* item() const noexcept { return item_; }
   void set_item(void* item) noexcept { item_ = item; }
 
@@ -150,8 +150,8 @@ class SharedTaskWait : public SharedWait, private LoopMessage, private StopHook 
   /// resumed in a later iteration.
   void cancel() noexcept;
 
-  /// The task of a wait that was woken without an error is stopped or destroyed: gives back what
-  /// the wait has got. Returns false if the wait succeeds nevertheless. The lock is held.
+  /// The task of a wait that was woken without an error is stopped or destroyed: returns the item
+  /// of the wait. Returns false if the wait succeeds nevertheless. The lock is held.
   [[nodiscard]] virtual bool give_back() noexcept = 0;
 
   [[nodiscard]] SharedState& state() const noexcept { return *state_; }

@@ -20,7 +20,7 @@
 
 namespace tambour {
 
-/// Receives signals of the process from the moment of its construction until its destruction:
+/// Receives signals of the process from its construction until its destruction:
 ///
 ///   auto signals = SignalSet::open(loop, {SIGHUP, SIGTERM});
 ///   if (!signals) co_return;
@@ -31,8 +31,8 @@ namespace tambour {
 ///
 /// A signal that arrives while no task waits is returned by the following next(). Like pending
 /// signals (signal(7)), a signal that arrives again before next() has returned it is returned once.
-/// Different signals are returned in the order in which the loop has noticed them; of signals that
-/// it notices at the same time, the one with the lowest number first.
+/// Different signals are returned in the order in which the loop detects them; signals that it
+/// detects in the same iteration are returned in the order of their numbers.
 ///
 /// Uses a Signal for each number, so it coexists with other Signal objects and sets, also in other
 /// loops: each of them gets each signal. See Signal for the signal handler, masks and fork(2).

@@ -18,10 +18,10 @@
 
 namespace tambour {
 
-/// Waits until the wall clock has reached `time`, never less, or until the next iteration if `time`
-/// has passed. If the clock is set, or the system resumes from suspend, the new time takes effect
-/// at once; see WallTimer. Fails with ECANCELED if the task is asked to stop, and with the errors
-/// of WallTimer::start_at() (EMFILE, ENFILE, ENOMEM, ERANGE).
+/// Waits until the wall clock has reached `time`, never ends earlier, or until the next iteration
+/// if `time` has passed. If the clock is set, or the system resumes from suspend, the new time
+/// takes effect at once; see WallTimer. Fails with ECANCELED if the task is asked to stop, and with
+/// the errors of WallTimer::start_at() (EMFILE, ENFILE, ENOMEM, ERANGE).
 ///
 ///   co_await sleep_until(std::chrono::floor<std::chrono::days>(WallTime::clock::now()) + 27h);
 ///

@@ -25,7 +25,8 @@ struct ReplaceOptions {
   /// if there is none.
   std::optional<mode_t> permissions{};
   /// Waits until contents and name are on the disk. Without it, a power failure may leave an empty
-  /// file or the old one; the end of the process leaves one or the other in any case.
+  /// file or the old one. If only the process ends, the file has the old or the new contents in any
+  /// case.
   bool sync = true;
 
   // With GCC 12, an aggregate must not be written inside a co_await expression.
@@ -49,9 +50,9 @@ enum class Existing : std::uint8_t {
 /// Copies the contents and permissions (less the umask) of a regular file, and returns the number
 /// of bytes. The kernel copies if it can, and file systems such as Btrfs and XFS share the blocks:
 /// copy_file_range(2). Otherwise the bytes pass through a buffer of 128 KiB. Symbolic links are
-/// followed. A new file is removed again if copying fails or is stopped; a replaced one is left in
-/// part. Fails with EISDIR if `from` is a directory, EINVAL if it is not a regular file or if both
-/// are the same file, ENOSPC and other errors of File.
+/// followed. A new file is removed again if copying fails or is stopped; a replaced one keeps a
+/// part of the new contents. Fails with EISDIR if `from` is a directory, EINVAL if it is not a
+/// regular file or if both are the same file, ENOSPC and other errors of File.
 [[nodiscard]] Task<Result<std::uint64_t>> copy_file(std::string from, std::string to,
                                                     Existing existing = Existing::fail);
 

@@ -29,7 +29,7 @@ struct DirectoryEntry {
 
 /// An open directory. Entries are read 32 KiB at a time, so the memory does not depend on the size
 /// of the directory. They have no order; "." and ".." are left out. An entry that is created or
-/// removed meanwhile is found or not.
+/// removed meanwhile may be returned or not.
 ///
 /// Ownership: owns a file descriptor.
 /// Lifetime: may be moved, also while a task waits in next().
@@ -45,8 +45,9 @@ class Directory {
   [[nodiscard]] static Task<Result<Directory>> open(std::string path);
 
   /// The next entry, or nullopt at the end. A task that is asked to stop waits until the kernel has
-  /// read the entries, which are not lost. If the task is destroyed meanwhile, some are: close the
-  /// directory then. Fails with EBADF if it is closed, EIO, or ENOENT if the directory was removed.
+  /// read the entries, which are not lost. If the task is destroyed meanwhile, entries may be lost:
+  /// close the directory then. Fails with EBADF if it is closed, EIO, or ENOENT if the directory
+  /// was removed.
   [[nodiscard]] Task<Result<std::optional<DirectoryEntry>>> next();
 
   [[nodiscard]] bool is_open() const noexcept { return state_ != nullptr; }

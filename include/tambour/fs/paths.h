@@ -1,13 +1,11 @@
-// Operations on names of files, without blocking the loop: rename, remove, directories, links.
+// File system operations that do not block the loop: rename, remove, directories, links.
 //
 // The names are those of std::filesystem. The kernel performs most operations on an io_uring, and
 // threads of WorkerPool::files() perform the others, and all if there is no ring. In a simulation,
-// the files are those of the simulated host.
-//
-// ECANCELED means that a change was not made: if a task is asked to stop while the kernel makes
-// one, the task waits for the result. Only if the task is destroyed meanwhile, it is unknown
-// whether the change is made. Queries (status(), exists(), canonical(), read_symlink()) end at
-// once.
+// the files are those of the simulated host. ECANCELED means that nothing was changed: if a task is
+// asked to stop while the kernel performs a change, the task waits for the result. If the task is
+// destroyed meanwhile, it is unknown whether the change is performed. Queries (status(), exists(),
+// canonical(), read_symlink()) end at once.
 //
 // All functions fail with the errors of path_resolution(7): ENOENT, ENOTDIR, EACCES, ELOOP,
 // ENAMETOOLONG; with EINVAL if a path contains a null byte; with EAGAIN if WorkerPool::queued_max()
@@ -34,7 +32,8 @@ namespace tambour::fs {
 [[nodiscard]] Task<Result<Status>> status(std::string path);
 /// Like status(), but of a symbolic link itself.
 [[nodiscard]] Task<Result<Status>> symlink_status(std::string path);
-/// Whether status() finds a file. ENOENT and ENOTDIR are no errors; EACCES is.
+/// Returns whether the file exists. ENOENT and ENOTDIR are not errors, and mean false; EACCES is an
+/// error.
 [[nodiscard]] Task<Result<bool>> exists(std::string path);
 
 enum class Rename : std::uint8_t {
@@ -61,13 +60,13 @@ enum class Rename : std::uint8_t {
 
 /// Creates a directory with these permissions, less the umask: mkdir(2). Fails with EEXIST.
 [[nodiscard]] Task<Result<>> create_directory(std::string path, mode_t permissions = 0777);
-/// Creates a directory and its missing parents. It is no error if it exists. Fails with ENOTDIR if
-/// a name on the path is a file, and with EEXIST if the last one is.
+/// Creates a directory and its missing parents. Succeeds if it exists. Fails with ENOTDIR if a name
+/// on the path is a file, and with EEXIST if the last one is.
 [[nodiscard]] Task<Result<>> create_directories(std::string path, mode_t permissions = 0777);
 
 /// The absolute path without symbolic links, "." and "..": realpath(3).
 [[nodiscard]] Task<Result<std::string>> canonical(std::string path);
-/// The target of a symbolic link: readlink(2). Fails with EINVAL if it is none.
+/// The target of a symbolic link: readlink(2). Fails with EINVAL if `path` is not a symbolic link.
 [[nodiscard]] Task<Result<std::string>> read_symlink(std::string path);
 /// Creates a symbolic link at `path`. `target` may be relative to the directory of `path`, and need
 /// not exist: symlink(2). Fails with EEXIST.

@@ -25,10 +25,10 @@ struct Access;
 
 namespace tambour::fs {
 
-/// Creates a file without a name, open for reading and writing: O_TMPFILE. The kernel frees it with
-/// its last descriptor, unless link_file() has given it a name. `directory`: where; empty: TMPDIR,
-/// or /tmp. Fails with EOPNOTSUPP if the file system has no such files (NFS, overlayfs before Linux
-/// 6.6): use TemporaryFile then.
+/// Creates a file without a name, open for reading and writing: O_TMPFILE. The kernel frees it when
+/// its last descriptor is closed, unless link_file() has given it a name. `directory` selects the
+/// file system; empty: TMPDIR, or /tmp. Fails with EOPNOTSUPP if the file system has no such files
+/// (NFS, overlayfs before Linux 6.6): use TemporaryFile then.
 [[nodiscard]] Task<Result<File>> create_unnamed(std::string directory = {},
                                                 mode_t permissions = 0600);
 /// Gives a name to a file of create_unnamed(), on the same file system: linkat(2). The file appears

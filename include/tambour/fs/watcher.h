@@ -47,8 +47,8 @@ struct ChangeEvent {
   bool is_directory = false;  ///< The name is that of a directory.
 };
 
-/// Watches directories, not what is below their subdirectories. A file appears in events under the
-/// name that the change was made with; changes on other machines (NFS) are not reported.
+/// Watches directories, without the contents of their subdirectories. Events contain the name
+/// through which the change was made; changes on other machines (NFS) are not reported.
 ///
 /// The two halves of a rename are reported as one event if both directories are watched. The kernel
 /// does not write them atomically, so a name that has been moved away is reported up to 20 ms

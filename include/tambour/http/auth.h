@@ -18,10 +18,11 @@ namespace tambour::http {
 
 /// How a client sends the user and the password of a URL.
 enum class Authentication : std::uint8_t {
-  /// In each request, only encoded: RFC 7617.
+  /// Sent with each request, encoded but not encrypted: RFC 7617.
   basic,
-  /// The password is never sent: the request is sent without it, and again with a hash of the
-  /// challenge with which the server answers. Later requests use the challenge again. RFC 7616.
+  /// The password is never sent: the request is first sent without credentials, and then repeated
+  /// with a hash of the password and the server's challenge. Later requests reuse the challenge.
+  /// RFC 7616.
   digest,
 };
 

@@ -27,9 +27,9 @@ concept VerifierFunction =
 
 /// A function that decides whether credentials are valid: `bool f(Request&, const Credentials&)`,
 /// or `Task<bool> f(...)` if it asks a database. Compare secrets with constant_time_equal(), and
-/// store passwords only as hashes of a function that is made for them (Argon2, scrypt), computed on
-/// a WorkerPool. It may pass values on with Request::set_parameter(). Requests invoke it
-/// concurrently.
+/// store passwords only as hashes of a password hash function (Argon2, scrypt), computed on a
+/// WorkerPool. The function may pass values to the handler with Request::set_parameter(). Requests
+/// invoke it concurrently.
 template <class Credentials>
 class Verifier {
  public:
@@ -67,7 +67,7 @@ using BasicVerifier = Verifier<BasicCredentials>;
 using BearerVerifier = Verifier<std::string>;
 
 /// Middleware that answers 401 with WWW-Authenticate unless the request has a user name and a
-/// password that `verifier` accepts. Browsers then ask for them. Fails with
+/// password that `verifier` accepts. Browsers then ask the user for them. Fails with
 /// http::ErrorCode::bad_field_value if the realm contains other than printable ASCII characters,
 /// and with EINVAL if the verifier is empty. Throws std::bad_alloc.
 ///
@@ -82,7 +82,7 @@ using BearerVerifier = Verifier<std::string>;
 [[nodiscard]] Result<Middleware> bearer_authentication(std::string_view realm,
                                                        BearerVerifier verifier);
 
-/// Verifiers for fixed credentials. The time of a comparison depends on lengths only.
+/// Verifiers for fixed credentials. The time of a comparison depends only on the lengths.
 [[nodiscard]] BasicVerifier one_of(std::vector<BasicCredentials> credentials);
 [[nodiscard]] BearerVerifier one_of_tokens(std::vector<std::string> tokens);
 

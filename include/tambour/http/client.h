@@ -61,10 +61,10 @@ struct ClientOptions {
   /// ProxyChoice::from_environment(). Proxies of HTTP forward requests for "http", and open tunnels
   /// for "https". Connections through different proxies are not exchanged.
   ConnectOptions connect{};
-  /// Where connections are made instead of to the host and the port of the URL, as a text that
-  /// connect() accepts: "unix:/run/docker.sock", "127.0.0.1:8080". No proxy is used then. What is
-  /// sent, and the name that a server must prove with TLS, are still those of the URL. Empty: to
-  /// the host. A text that connect() does not accept fails with EINVAL.
+  /// The address to connect to, instead of the host and the port of the URL, as a text that
+  /// connect() accepts: "unix:/run/docker.sock", "127.0.0.1:8080". No proxy is used then. The
+  /// request, and the name that TLS verifies, are still those of the URL. Empty: the host of the
+  /// URL. If connect() does not accept the text, requests fail with EINVAL.
   std::string address{};
   /// The same for some origins, by scheme, host in lower case, and port unless it is the default:
   /// {{"http://docker", "unix:/run/docker.sock"}}. Others use `address`.
@@ -79,11 +79,13 @@ struct ClientOptions {
   std::size_t connections_per_origin_max = 16;
   /// Requests that may wait for a connection to one origin. Further requests fail with EAGAIN.
   std::size_t waiting_per_origin_max = 10'000;
-  /// Open connections to all origins; at least one. The oldest unused connection is closed to make
-  /// room for another origin; if all are in use, further requests wait in order, except that a
-  /// connection that becomes free is first given to a request for its own origin.
+  /// The maximum number of open connections to all origins; at least one. The oldest unused
+  /// connection is closed to make room for another origin; if all are in use, further requests wait
+  /// in order, except that a connection that becomes free is first given to a request for its own
+  /// origin.
   std::size_t connections_max = 1'000;
-  /// Requests that may wait for a connection, to whatever origin. Further ones fail with EAGAIN.
+  /// The maximum number of requests, to all origins, that wait for a connection. Further ones fail
+  /// with EAGAIN.
   std::size_t waiting_max = 100'000;
   /// Unused connections of all origins that are kept open. The oldest is closed first.
   std::size_t idle_connections_max = 64;
@@ -98,10 +100,10 @@ struct ClientOptions {
   std::optional<Duration> total_timeout{};
   /// How long to wait for the next bytes of the body of a response.
   Duration read_timeout = std::chrono::seconds(30);
-  /// A body that arrives more slowly than this fails with ETIMEDOUT, in bytes per second; 0: no
-  /// minimum. The client measures the time that it waits for bytes, so that a program that reads
-  /// slowly breaks no limit: the body has `body_rate_period`, which each received byte extends by
-  /// 1/body_rate_min seconds, but what is left never exceeds the period.
+  /// The minimum rate of a body, in bytes per second; a slower body fails with ETIMEDOUT. 0: no
+  /// minimum. Only the time for which the client waits for bytes counts, so a program may read
+  /// slowly: a body has `body_rate_period`, which each received byte extends by 1/body_rate_min
+  /// seconds, up to a remaining time of `body_rate_period`.
   std::size_t body_rate_min = 0;
   Duration body_rate_period = std::chrono::seconds(30);
 
@@ -135,16 +137,17 @@ struct ClientOptions {
   /// share a jar.
   std::shared_ptr<CookieJar> cookies{};
 
-  /// The hosts that are requested only with TLS (RFC 6797): the client changes "http" to "https" in
-  /// URLs of programs and of redirects, and obeys the field Strict-Transport-Security of responses.
+  /// The hosts to which requests are sent only over TLS (RFC 6797): the client changes "http" to
+  /// "https" in URLs of the program and of redirects, and processes the field
+  /// Strict-Transport-Security of responses.
   /// Null: none. Clients on one loop may share a store.
   std::shared_ptr<HstsStore> hsts{};
 
   /// The User-Agent field of requests that do not have one. Empty: none.
   std::string user_agent{};
-  /// Fields of every request that has none with the same name. As the fields of a request, an
-  /// Authorization or Cookie field is not sent to another origin after a redirect; but it is sent
-  /// to every origin that the program requests itself.
+  /// Fields that are added to every request that has none with the same name. Like the fields of a
+  /// request, an Authorization or Cookie field is not sent to another origin after a redirect; but
+  /// it is sent to every origin to which the program sends a request.
   Fields default_fields{};
 };
 
@@ -185,8 +188,9 @@ struct ClientRequest {
   /// is Proxy-Authorization: credentials of a proxy are part of its URL. A request with the field
   /// Upgrade gets "Connection: upgrade". A Host field replaces the host of the URL in what is sent
   /// to its origin, also after redirects within this origin; the name that TLS verifies, and
-  /// cookies, are those of the URL. It is ignored if a proxy forwards the request, which would
-  /// connect to it. More than one Host field fails with http::ErrorCode::several_hosts.
+  /// cookies, are those of the URL. It is ignored if a proxy forwards the request, because the
+  /// proxy would connect to that host. More than one Host field fails with
+  /// http::ErrorCode::several_hosts.
   Fields fields{};
 
   Buffer body{};
@@ -289,7 +293,7 @@ struct UpgradedResponse {
       : response(std::move(received)), stream(std::move(connection)) {}
 
   ClientResponse response;
-  ByteStream stream;  ///< Closed if the server has refused: the response says why.
+    ByteStream stream;  ///< Closed if the server has refused; see the status of the response.
 };
 
 /// Sends requests and keeps connections open for the next ones.
@@ -335,8 +339,8 @@ class Client {
                                                   Buffer body);
 
   /// Asks the server to continue with another protocol on the same connection, for example
-  /// "websocket": RFC 9110, section 7.8. Sets the field Upgrade, and returns the response and the
-  /// connection after a 101. A further response is not an error: then the stream is closed.
+  /// "websocket": RFC 9110, section 7.8. Sets the field Upgrade, and returns the response and,
+  /// after a 101, the connection. Another status is not an error: the stream is then closed.
   /// Redirects are followed before that. The stream has no time limits of the client. Fails like
   /// send(), and with http::ErrorCode::bad_field_value if `protocol` is no field value.
   [[nodiscard]] Task<Result<UpgradedResponse>> upgrade(ClientRequest request, std::string protocol);

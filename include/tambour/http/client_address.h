@@ -1,7 +1,6 @@
-// The address of the client behind trusted proxies: Forwarded (RFC 7239) and X-Forwarded-For.
-//
-// Every client can send these fields. Only what a trusted proxy has appended is believed: the
-// address is the rightmost one that does not belong to a trusted proxy.
+// The address of the client behind trusted proxies: Forwarded (RFC 7239) and X-Forwarded-For. Every
+// client can send these fields. Only addresses that a trusted proxy has appended are used: the
+// client is the rightmost address that does not belong to a trusted proxy.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +28,8 @@ struct ClientAddressOptions {
 
 /// Middleware that sets Request::client_address() for requests of trusted peers. From the right,
 /// the first address that is not trusted is the client; if all are, the leftmost one. An element
-/// that is no address ("unknown", for example) ends the search: the client is the proxy that has
-/// appended it. If a Forwarded field is malformed, the client is the peer. Use it before other
+/// that is not an address ("unknown", for example) ends the search: the client is then the proxy
+/// that appended it. If a Forwarded field is malformed, the client is the peer. Use it before other
 /// middleware. Fails with EINVAL if no peer is trusted. Throws std::bad_alloc.
 ///
 ///   router.use(or_throw(http::client_address({.trusted =

@@ -2,8 +2,7 @@
 //
 //   auto file = co_await http::download(client, "https://example.org/image.iso", "/tmp/image.iso");
 //   if (!file) std::fprintf(stderr, "%s\n", file.error().message().c_str());
-//
-// The most likely mistake: two downloads to the same path at the same time, which write to the same
+// The most common mistake: two concurrent downloads to the same path, which write to the same
 // partial file.
 #pragma once
 
@@ -33,12 +32,12 @@ namespace tambour::http {
 struct DownloadOptions {
   DownloadOptions() noexcept {}  // NOLINT(modernize-use-equals-default)
 
-  /// `attempts_max` counts attempts in a row that have brought no byte by which the download could
-  /// continue. Repeated are attempts that failed with errors that may pass, with a truncated body,
-  /// and with the statuses 429, 500, 502, 503 and 504.
+  /// `attempts_max` counts attempts in a row that received no byte from which the download could
+  /// continue. An attempt is repeated after a temporary error, a truncated body, and the statuses
+  /// 429, 500, 502, 503 and 504.
   RetryPolicy retry{
       .attempts_max = 5, .delay = std::chrono::seconds(1), .delay_max = std::chrono::minutes(1)};
-  /// Of each request, in addition to Accept-Encoding, Range and If-Range.
+  /// Fields of each request, in addition to Accept-Encoding, Range and If-Range.
   Fields fields{};
   /// A larger file fails with http::ErrorCode::body_too_large.
   std::uint64_t bytes_max = std::numeric_limits<std::uint64_t>::max();
@@ -79,7 +78,7 @@ using DownloadResult = Result<DownloadedFile, DownloadError>;
 /// Until then, the contents are in `path`.part, and the version in `path`.part.info. An attempt
 /// continues there (RFC 9110, section 14) if the response had a strong validator: an ETag that is
 /// not weak, or a Last-Modified that is at least a minute older than the Date. If the file on the
-/// server has changed, the download begins again. Without a validator, the partial file is removed
+/// server has changed, the download starts over. Without a validator, the partial file is removed
 /// when the call fails. After a power failure, remove it: its end may be missing.
 ///
 /// Time limits: those of the client for each attempt; set ClientOptions::total_timeout only if it

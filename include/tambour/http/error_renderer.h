@@ -1,8 +1,7 @@
-// The responses to errors: one place decides their form, for the server, the router, middleware and
-// handlers.
+// Renders error responses in one format for the server, the router, middleware and handlers.
 //
 // A status from 400 on without a body of the program's own is an error: 404 of the router, 400 of
-// the parser, 500 after an exception, Response::send_error(). ServerOptions::error_renderer makes
+// the parser, 500 after an exception, Response::send_error(). ServerOptions::error_renderer renders
 // all of them:
 //
 //   options.error_renderer = http::render_by_accept;
@@ -21,10 +20,11 @@ namespace tambour::http {
 class Request;
 class Response;
 
-/// What a renderer gets.
+/// The argument of a renderer.
 struct ErrorDescription {
   Status status = Status::internal_server_error;
-  /// What is wrong, for the client; may be empty. May contain text that the client has sent.
+  /// The cause of the error, for the client; may be empty. May contain text that the client has
+  /// sent.
   std::string_view detail{};
 };
 
@@ -48,8 +48,8 @@ void render_problem_details(const Request& request, Response& response,
                             const ErrorDescription& error);
 /// A short page for browsers, as text/html. The text is escaped.
 void render_html(const Request& request, Response& response, const ErrorDescription& error);
-/// The form that the client prefers (Accept: RFC 9110, section 12.5.1): problem details, JSON, HTML
-/// or plain text, in this order if it prefers none of them. Adds "Vary: Accept".
+/// The format that the client prefers (Accept: RFC 9110, section 12.5.1): problem details, JSON,
+/// HTML or plain text, in this order if it prefers none of them. Adds "Vary: Accept".
 void render_by_accept(const Request& request, Response& response, const ErrorDescription& error);
 
 }  // namespace tambour::http

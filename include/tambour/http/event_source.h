@@ -7,9 +7,8 @@
 //     if (!event || !*event) co_return;
 //     show((*event)->type, (*event)->data);
 //   }
-//
-// The most likely mistake: to treat every event as new. After a connection was lost, a server that
-// sends no ids may send the same events again, or may skip some.
+// The most common mistake: treating every event as new. After a lost connection, a server that
+// sends no ids may repeat or skip events.
 #pragma once
 
 #include <chrono>
@@ -38,15 +37,16 @@ class Source;
 
 namespace tambour::http {
 
-/// An event that a client has received. The text is as the server sent it: that it is valid UTF-8
-/// is not checked.
+/// An event that a client has received. The text is as the server sent it, and is not checked to be
+/// valid UTF-8.
 struct ReceivedEvent {
   std::string type{};  ///< "message", unless the server has named another one.
   std::string data{};  ///< Its lines, separated by LF.
   std::string id{};    ///< The last id that the server has sent; empty: none.
 };
 
-/// Exceeding one ends the stream with an error, because what follows could not be understood.
+/// Exceeding a limit ends the stream with an error, because the following bytes could not be
+/// parsed.
 struct EventLimits {
   /// Of a line, without its end.
   std::size_t line_bytes_max = std::size_t{1} * 1024 * 1024;
@@ -56,8 +56,8 @@ struct EventLimits {
   std::size_t id_bytes_max = std::size_t{4} * 1024;
 };
 
-/// Reads the events of one body, which may be the response to any request: also to a POST, as
-/// services with streamed answers use it. Does not connect again.
+/// Reads the events of one body, which may be that of the response to any request, for example to a
+/// POST. Does not reconnect.
 ///
 /// Lifetime: the body must exist longer. May be moved while no task waits.
 /// Thread: must be used on the loop's thread of the body, by one task at a time.
@@ -78,7 +78,7 @@ class EventReader {
 
   /// The last id that the server has sent with an event, or alone; empty: none.
   [[nodiscard]] const std::string& last_event_id() const noexcept;
-  /// The time after which the server wants a client to connect again; no value: not sent.
+  /// The reconnection delay that the server has sent; no value if it has sent none.
   [[nodiscard]] std::optional<std::chrono::milliseconds> retry() const noexcept;
 
  private:
@@ -88,30 +88,30 @@ class EventReader {
 };
 
 struct EventSourceOptions {
-  /// When the client connects again. `delay` is used until the server names another time in a
-  /// "retry" field; it doubles with each attempt that fails, up to `delay_max`, which limits what
-  /// the server names, too. `attempts_max` counts failed attempts without a stream in between.
+  /// The delays before the client reconnects. `delay` is used until the server sends another one in
+  /// a "retry" field; it doubles with each failed attempt, up to `delay_max`, which also limits the
+  /// delay that the server sends. `attempts_max` counts failed attempts without a stream in
+  /// between.
   RetryPolicy retry{.attempts_max = RetryPolicy::unlimited,
                     .delay = std::chrono::seconds(3),
                     .delay_max = std::chrono::minutes(1)};
   EventLimits limits{};
-  /// A stream that is silent for this time is given up, and the client connects again. Servers send
+  /// If no byte arrives for this time, the client closes the stream and reconnects. Servers send
   /// comments to keep streams open: Tambour's every 15 seconds. Zero: no limit.
   Duration idle_timeout = std::chrono::minutes(5);
-  /// Sent with the first request: an id that the program has stored, for example.
+  /// Sent with the first request, for example an id that the program has stored.
   std::string last_event_id{};
-  /// Of every request, in addition to Accept, Cache-Control and Last-Event-ID.
+  /// Fields of every request, in addition to Accept, Cache-Control and Last-Event-ID.
   Fields fields{};
 };
 
-/// Receives the events of a URL, and connects again whenever the connection ends, with the id of
-/// the last event in the field Last-Event-ID.
-///
-/// Connects again after: the end of the body, a lost connection, a time limit, errors of connecting
-/// that may pass, and the statuses 429, 500, 502, 503 and 504, with which proxies answer while a
-/// server restarts; browsers give up then. Gives up after: other statuses, another content type
-/// than text/event-stream, a certificate that is not valid, a malformed response, and the errors of
-/// EventLimits. ClientOptions::total_timeout, read_timeout and body_rate_min do not apply.
+/// Receives the events of a URL. Reconnects whenever the connection ends, with the id of the last
+/// event in the field Last-Event-ID. Reconnects after: the end of the body, a lost connection, a
+/// time limit, a temporary connection error, and the statuses 429, 500, 502, 503 and 504, which
+/// proxies send while a server restarts; browsers give up then. Gives up after: other statuses, a
+/// content type other than text/event-stream, an invalid certificate, a malformed response, and the
+/// errors of EventLimits. ClientOptions::total_timeout, read_timeout and body_rate_min do not
+/// apply.
 ///
 /// Ownership: owns the connection, which counts for ClientOptions::connections_per_origin_max.
 /// Lifetime: the client must exist longer. May be moved while no task waits.
@@ -133,7 +133,7 @@ class EventSource {
   /// Throws std::bad_alloc.
   [[nodiscard]] Task<Result<std::optional<ReceivedEvent>>> next();
 
-  /// To be stored by programs that continue after a restart.
+  /// A program may store it, and continue after a restart: see EventSourceOptions::last_event_id.
   [[nodiscard]] const std::string& last_event_id() const noexcept;
   /// Of the last response; no value before it.
   [[nodiscard]] std::optional<Status> status() const noexcept;

@@ -1,5 +1,5 @@
-// HTTP Strict Transport Security, as a client obeys it: RFC 6797. A server whose responses have the
-// field Strict-Transport-Security is requested only with TLS from then on.
+// HTTP Strict Transport Security for clients: RFC 6797. After a response with the field
+// Strict-Transport-Security, the client sends requests to that host only over TLS.
 // http::strict_transport_security() in http/https.h sends the field.
 //
 //   http::ClientOptions options;
@@ -29,10 +29,9 @@ struct HstsOptions {
   std::size_t hosts_per_site_max = 100;
 };
 
-/// The hosts that a client requests only with TLS.
-///
-/// Limits: see HstsOptions. If one is exceeded, the hosts whose time ends first are forgotten. A
-/// host is remembered for at most ten years.
+/// The hosts to which a client sends requests only over TLS.
+/// Limits: see HstsOptions. If one is exceeded, the hosts that expire first are removed. A host is
+/// remembered for at most ten years.
 /// Time: the caller passes it. The client uses the clock of its loop.
 /// Thread: must be used by one thread at a time. Clients on one loop may share a store.
 /// Certificates: a client whose TLS context verifies nothing (insecure_skip_verify) must have no
@@ -43,9 +42,9 @@ class HstsStore {
 
   explicit HstsStore(HstsOptions options = {}) : options_(options) {}
 
-  /// Obeys the field of a response from `url` (section 8.1): "max-age=0" forgets the host. Ignored
-  /// are fields of responses without TLS, of hosts that are IP addresses, malformed ones, and all
-  /// but the first. Throws std::bad_alloc.
+  /// Processes the field of a response from `url` (section 8.1): "max-age=0" removes the host.
+  /// Fields are ignored if the response was received without TLS, if the host is an IP address, if
+  /// they are malformed, and after the first one. Throws std::bad_alloc.
   void store(const Url& url, const Fields& fields, Time now);
 
   /// True if a host, or one above it with includeSubDomains, must be requested with TLS. Throws
@@ -72,7 +71,7 @@ class HstsStore {
   /// added then. Throws std::bad_alloc.
   Result<std::size_t> load(std::string_view text, Time now);
 
-  /// Those whose time has ended included, until they are removed to make room.
+  /// Includes expired hosts until they are removed to make room.
   [[nodiscard]] std::size_t size() const noexcept { return hosts_.size(); }
   void clear() noexcept;
 

@@ -51,16 +51,16 @@ struct ConnectOptions {
   /// system is created when it is needed, which reads files.
   tls::ClientContext proxy_tls{};
 
-  /// How the user and the password in the URL of a proxy of HTTP are sent. With `digest`, a
-  /// connection that the proxy has refused with 407 is made once more. A proxy that offers only
-  /// Basic then fails with ProxyError::authentication_required.
+  /// How the user and the password in the URL of a proxy of HTTP are sent. With `digest`, if the
+  /// proxy refuses a connection with 407, it is opened once more. If the proxy offers only Basic,
+  /// connecting fails with ProxyError::authentication_required.
   http::Authentication proxy_authentication = http::Authentication::basic;
 
   /// The local address of the socket: bind(2). With port 0 the kernel chooses the port. Only
   /// addresses of its family are connected to. With a proxy, it is used for the connection to it.
   std::optional<Endpoint> local{};
-  /// The interface, and whether `local` may be an address that is not this machine's. Ignored for
-  /// Unix endpoints.
+  /// The network interface, and whether `local` may be an address that this machine does not have.
+  /// Ignored for Unix endpoints.
   BindOptions bind{};
 
   /// The time limit for the whole operation: name lookups, attempts, the answers of a proxy, TLS

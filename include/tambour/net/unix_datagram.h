@@ -30,7 +30,7 @@ struct UnixDatagramOptions {
   /// SO_RCVBUF and SO_SNDBUF, capped by the system's maximum. 0: the system's default.
   std::size_t receive_buffer_bytes = 0;
   std::size_t send_buffer_bytes = 0;
-  /// Received::credentials tells the process, user and group of each sender: SO_PASSCRED. The
+  /// Sets Received::credentials to the process, user and group of each sender: SO_PASSCRED. The
   /// socket gets an abstract name when it sends, if it has none.
   bool credentials = false;
 };
@@ -47,8 +47,7 @@ class UnixDatagramSocket final : public IoHandle {
   /// Takes ownership of `fd`, a Unix datagram socket.
   UnixDatagramSocket(EventLoop& loop, int fd) noexcept;
 
-  /// A socket without a name, which can send, and receive only if it is connected by the peer's
-  /// side (pair()).
+  /// Opens a socket without a name: it can send, but other sockets cannot send to it.
   [[nodiscard]] static Result<UnixDatagramSocket> open(
       EventLoop& loop, const UnixDatagramOptions& options = {}) noexcept;
   /// A socket with a name, to which others can send: a path, or an abstract name, which vanishes
@@ -91,11 +90,11 @@ class UnixDatagramSocket final : public IoHandle {
   [[nodiscard]] Task<Result<std::size_t>> receive(UnixDatagramBatch& into);
 
   /// Waits until the datagram is in the receiver's queue. If that is full, a connected socket is
-  /// woken up when there is room; for send_to() the kernel has no event, so it is tried again after
-  /// 1 ms, and later every 50 ms. Sends copies of `descriptors`, which the caller still owns. The
-  /// bytes and the list must stay valid until the task has ended. Fails with ECONNREFUSED if no
-  /// socket has the name any more, ENOENT, EMSGSIZE, EPERM, ENOTCONN, EDESTADDRREQ, EAFNOSUPPORT;
-  /// with EINVAL if there are more than UnixStream::descriptors_max descriptors.
+  /// woken up when there is room; for send_to() the kernel has no such event, so the socket tries
+  /// again after 1 ms, and later every 50 ms. Sends copies of `descriptors`, which the caller still
+  /// owns. The bytes and the list must stay valid until the task has ended. Fails with ECONNREFUSED
+  /// if no socket has the name any more, ENOENT, EMSGSIZE, EPERM, ENOTCONN, EDESTADDRREQ,
+  /// EAFNOSUPPORT; with EINVAL if there are more than UnixStream::descriptors_max descriptors.
   [[nodiscard]] Task<Result<>> send_to(std::span<const std::byte> bytes, Endpoint to,
                                        std::span<const int> descriptors = {});
   [[nodiscard]] Task<Result<>> send(std::span<const std::byte> bytes,

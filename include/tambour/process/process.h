@@ -122,12 +122,13 @@ struct ProcessOptions {
   /// privilege (EACCES).
   std::optional<int> nice{};
   /// The signal that the child gets when the thread that calls spawn() ends: PR_SET_PDEATHSIG. 0:
-  /// none. Note that it is the thread, not the process: spawn the child on a thread that lives as
-  /// long as the program, such as the main thread. A program with the set-user-ID bit is not
-  /// signalled. Processes that the child starts do not inherit the setting.
+  /// none. The signal is sent at the end of that thread, not of the process: spawn the child on a
+  /// thread that lives as long as the program, such as the main thread. A program with the
+  /// set-user-ID bit gets no signal. Processes that the child starts do not inherit the setting.
   int parent_death_signal = 0;
-  /// Descendants of the child whose parent has ended become children of the child, as those of
-  /// init(1) do: PR_SET_CHILD_SUBREAPER. For this process itself, see set_child_subreaper().
+  /// If the parent of a descendant of the child ends, the descendant becomes a child of the child
+  /// instead of init(1): PR_SET_CHILD_SUBREAPER. For this process itself, see
+  /// set_child_subreaper().
   bool subreaper = false;
   /// By default, the child blocks no signal and all dispositions are the default. If set, signals
   /// that the parent ignores (SIGHUP under nohup(1)) stay ignored, as with execve(2).

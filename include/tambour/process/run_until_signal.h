@@ -1,4 +1,4 @@
-// Runs a server until the process is asked to end, and then ends it gracefully.
+// Runs a server until SIGINT or SIGTERM, and then shuts it down gracefully.
 #pragma once
 
 #include <array>
@@ -18,8 +18,8 @@
 
 namespace tambour {
 
-/// What run_until_signal() can shut down: every server, every group of servers, a TaskScope, a
-/// class of the program, and a std::optional of one of these.
+/// An object that run_until_signal() can shut down: a server, a group of servers, a TaskScope, or
+/// an object of a class of the program. A std::optional of one is accepted, too.
 template <class S>
 concept CanShutDown = requires(S& service, Duration grace) {
   { service.shut_down(grace) } -> std::same_as<Task<>>;
@@ -49,9 +49,9 @@ ShutDown shut_down_of(std::optional<S>& service) {
 }  // namespace detail
 
 /// Runs `loop` until the process gets SIGINT or SIGTERM, and then shuts all services down at the
-/// same time: each calls `shut_down(grace)`, which stops accepting, waits up to `grace` for what is
-/// in progress, asks the rest to stop, and waits for that. A second signal ends the grace period.
-/// At a third one, the process ends by the signal's default action, as if nothing had watched it.
+/// same time: it awaits `shut_down(grace)` of each, which stops accepting, waits up to `grace` for
+/// requests and tasks in progress, asks the remaining ones to stop, and waits for them. A second
+/// signal ends the grace period. A third signal ends the process by its default action.
 ///
 ///   auto server = or_throw(http::Server::listen(loop, at, handler));
 ///   or_throw(run_until_signal(loop, 10s, server));

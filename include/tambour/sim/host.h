@@ -129,9 +129,9 @@ class Host final : public detail::VirtualHost {
 
   /// Files in memory, which exist as long as the host: regular files, directories and symbolic
   /// links. A new host has the directories that every system has, such as /etc, /tmp and /var/tmp;
-  /// relative paths begin at "/". Permissions are stored, but not checked. The files of Unix
-  /// sockets are found by literally the same path only, and are not listed. Supports O_CREAT,
-  /// O_EXCL, O_TRUNC, O_APPEND, O_DIRECTORY, O_NOFOLLOW, O_TMPFILE and the access mode.
+  /// relative paths begin at "/". Permissions are stored, but not checked. A Unix socket is found
+  /// only by the same text of the path with which it was bound, and is not listed. Supports
+  /// O_CREAT, O_EXCL, O_TRUNC, O_APPEND, O_DIRECTORY, O_NOFOLLOW, O_TMPFILE and the access mode.
   int open(const char* path, int flags, mode_t permissions) noexcept;
   ssize_t pread(int fd, void* into, std::size_t size, off_t offset) noexcept;
   ssize_t pwrite(int fd, const void* from, std::size_t size, off_t offset) noexcept;
