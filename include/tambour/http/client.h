@@ -293,7 +293,7 @@ struct UpgradedResponse {
       : response(std::move(received)), stream(std::move(connection)) {}
 
   ClientResponse response;
-    ByteStream stream;  ///< Closed if the server has refused; see the status of the response.
+  ByteStream stream;  ///< Closed if the server has refused; see the status of the response.
 };
 
 /// Sends requests and keeps connections open for the next ones.

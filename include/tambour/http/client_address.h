@@ -32,8 +32,8 @@ struct ClientAddressOptions {
 /// that appended it. If a Forwarded field is malformed, the client is the peer. Use it before other
 /// middleware. Fails with EINVAL if no peer is trusted. Throws std::bad_alloc.
 ///
-///   router.use(or_throw(http::client_address({.trusted =
-///   {or_throw(IpNetwork::parse("10.0.0.0/8"))}})));
+///   const auto proxies = or_throw(IpNetwork::parse("10.0.0.0/8"));
+///   router.use(or_throw(http::client_address({.trusted = {proxies}})));
 [[nodiscard]] Result<Middleware> client_address(ClientAddressOptions options);
 
 }  // namespace tambour::http

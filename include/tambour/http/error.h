@@ -109,13 +109,13 @@ enum class ErrorCode : int {
   negotiated_other_protocol,   ///< ALPN has chosen another protocol than "http/1.1".
 
   // Event streams, as a client receives them: http/event_source.h.
-    unexpected_status = 280,  ///< A response with a status that the caller cannot use.
+  unexpected_status = 280,  ///< A response with a status that the caller cannot use.
   not_an_event_stream,      ///< Content-Type is not text/event-stream.
   event_line_too_long,      ///< More than EventLimits::line_bytes_max.
   event_too_large,          ///< More than EventLimits::data_bytes_max or id_bytes_max.
 
   // Downloads: http/download.h.
-    bad_content_range,  ///< Content-Range is not the range that was requested.
+  bad_content_range,  ///< Content-Range is not the range that was requested.
 };
 
 const std::error_category& error_category() noexcept;

@@ -19,7 +19,7 @@
 
 namespace tambour::http {
 
-/// What has been counted for one method and route.
+/// The counters of one method and route.
 struct RouteMetrics {
   /// The upper bounds of the buckets of `durations`; the last bucket has none.
   static constexpr std::array<Duration, 14> bounds = {
@@ -42,8 +42,8 @@ struct RouteMetrics {
   std::uint64_t failed = 0;          ///< Responses that the client has not received completely.
   std::uint64_t request_bytes = 0;   ///< Of bodies, as they were received.
   std::uint64_t response_bytes = 0;  ///< Of bodies, as they were sent.
-  /// From the complete head of the request until the response was complete, in real time: also the
-  /// time in which a handler computes.
+  /// From the complete head of the request until the response was complete, in real time, including
+  /// the time in which a handler computes.
   std::array<std::uint64_t, bounds.size() + 1> durations{};
   Duration duration_sum{};
 };

@@ -23,19 +23,18 @@ struct RateLimitOptions {
   Duration period = std::chrono::minutes(1);  ///< From 1 ms to 400 days.
   /// The requests that a client may make at once; 0: `requests`.
   std::uint64_t burst = 0;
-  /// What a limit belongs to: a user or an API key, for example. Empty: the client's address
-  /// (Request::client_address()), of IPv6 the first 64 bits. Clients without an address share one
-  /// limit.
+  /// Returns the key to which a limit applies, for example a user or an API key. Empty: the
+  /// client's address (Request::client_address()), or the first 64 bits of an IPv6 address. Clients
+  /// without an address share one limit.
   std::function<std::string(const Request&)> key{};
-  /// The clients that are remembered, with 16 bytes each, which are allocated at once; at most
-  /// 2^26.
+  /// The number of clients in the table, at most 2^26. Each takes 16 bytes, allocated by create().
   std::size_t clients_max = 65'536;
   /// The name in the fields RateLimit and RateLimit-Policy: printable ASCII without quotes and
   /// backslashes. Empty: no such fields.
   std::string policy = "default";
 };
 
-/// The answer for one request.
+/// The decision for one request.
 struct RateLimitVerdict {
   bool is_allowed = false;
   std::uint64_t left = 0;  ///< Further requests that are allowed at this time.
@@ -46,18 +45,18 @@ struct RateLimitVerdict {
 struct RateLimitStats {
   std::uint64_t allowed = 0;
   std::uint64_t refused = 0;
-  /// Clients that were forgotten before their burst was complete again, because too many others
-  /// have come.
+  /// Clients that were removed from the table before their bucket was full, because of too many
+  /// other clients.
   std::uint64_t forgotten = 0;
 };
 
 /// Token buckets, one for each client: a bucket has `burst` tokens, each request takes one, and
 /// `requests` are added in each `period`.
 ///
-/// Memory: bounded by clients_max. If more clients come, the one with the fullest bucket of eight
-/// is forgotten, and then has a full one: an attacker with very many addresses is not limited by
-/// them. Clients are distinguished by 64 bits of a keyed hash (SipHash). Thread: any; the loops of
-/// a group share the limits. Copies share them too.
+/// Memory: bounded by clients_max. With more clients, a new client replaces the one of eight whose
+/// bucket is the fullest; the replaced client starts again with a full bucket. So an attacker with
+/// more addresses is not limited. Clients are distinguished by 64 bits of a keyed hash (SipHash).
+/// Thread: any; the loops of a group share the limits. Copies share them too.
 class RateLimiter {
  public:
   /// Fails with EINVAL if an option is outside its range. Throws std::bad_alloc.

@@ -48,7 +48,7 @@ namespace tambour::http {
 /// endpoints are unknown here (EBADF). Thread: the loop's.
 class RequestConnection {
  public:
-  /// `peer` keeps the endpoint of the peer from the first call of peer_endpoint() on.
+  /// `peer` caches the endpoint of the peer after the first call of peer_endpoint().
   RequestConnection(EventLoop& loop, const SocketStream& stream,
                     std::unique_ptr<Endpoint>& peer) noexcept
       : loop_(&loop), stream_(&stream), peer_(&peer) {}
@@ -71,7 +71,7 @@ class RequestConnection {
   std::unique_ptr<Endpoint>* peer_;
 };
 
-/// What Request::parameter_as() returns: integers, texts that are not empty, and UUIDs.
+/// The types that Request::parameter_as() returns: integers, non-empty texts and UUIDs.
 template <class T>
 concept ParameterType =
     (std::integral<T> && !std::same_as<T, bool> && !std::same_as<T, char> && sizeof(T) <= 8) ||
@@ -106,8 +106,7 @@ class Request {
 
   /// The pattern of the route that the router has chosen, with the prefixes of Router::mount():
   /// "/users/{id}". For metrics and logs, whose number of names must not depend on clients. Empty
-  /// if there is none: the router has answered 404, or there is no router. Valid as long as the
-  /// handler of the server.
+  /// if no route matched or the server has no router. Valid as long as the handler of the server.
   [[nodiscard]] std::string_view route() const noexcept { return route_; }
   /// For programs with a router of their own. `pattern` is not copied.
   void set_route(std::string_view pattern) noexcept { route_ = pattern; }
@@ -157,12 +156,13 @@ class Request {
 
   /// The connection: its endpoints, its PROXY header and its TLS session.
   [[nodiscard]] RequestConnection connection() const noexcept;
-  /// The address of the client, for logs, limits and permissions: what the middleware
-  /// client_address() has found behind trusted proxies, or else the address of the peer, of which
-  /// the PROXY protocol has told. Never what a client claims. Fails with EAFNOSUPPORT if the peer
-  /// has no IP address, for example on a Unix socket, and like RequestConnection::peer_endpoint().
+  /// The address of the client, for logs, limits and permissions: the address that the middleware
+  /// client_address() has found behind trusted proxies, or else the address of the peer, which may
+  /// come from the PROXY protocol. An address that the client itself claims is never returned.
+  /// Fails with EAFNOSUPPORT if the peer has no IP address, for example on a Unix socket, and like
+  /// RequestConnection::peer_endpoint().
   [[nodiscard]] Result<IpAddress> client_address() const noexcept;
-  /// For programs that find the address in another way.
+  /// For programs that determine the address in another way.
   void set_client_address(const IpAddress& address) noexcept { client_address_ = address; }
   /// EventLoop::now() when the head was complete. With ServerOptions::on_response, the server calls
   /// EventLoop::update_now() before.
@@ -185,7 +185,7 @@ class Request {
   ///
   ///   co_await request.while_connected(wait_for_news(response));
   [[nodiscard]] Task<> while_connected(Task<> work) const;
-  /// The same for work that returns something, which is returned.
+  /// The same for work with a result, which is returned.
   template <class T>
     requires(!std::is_void_v<T>)
   [[nodiscard]] Task<T> while_connected(Task<T> work) const {

@@ -1,4 +1,4 @@
-// Request ids: a name for each request, by which logs of several services are connected.
+// Request ids: an id for each request, which correlates the logs of several services.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ namespace tambour::http {
 
 struct RequestIdOptions {
   std::string field = "X-Request-Id";
-  /// Peers whose ids are accepted: proxies that set the field themselves. Other peers could choose
+  /// Peers whose ids are accepted: proxies that set the field themselves. Any other peer could send
   /// the id of another request.
   std::vector<IpNetwork> trusted{};
   /// Accepts the ids of peers on Unix sockets.
@@ -26,7 +26,7 @@ struct RequestIdOptions {
 /// Middleware that gives each request an id: the one that a trusted peer has sent, if it consists
 /// of 1 to 128 letters, digits and "-._:+/=@", or else 128 random bits in hexadecimal. The id
 /// replaces the field of the request, so that it is passed on to other services, and the response
-/// has it too. The ids are unique, and no secrets. Fails with http::ErrorCode::bad_field_name.
+/// has it too. The ids are unique, but not secret. Fails with http::ErrorCode::bad_field_name.
 /// Throws std::bad_alloc.
 ///
 ///   router.use(or_throw(http::request_id()));

@@ -89,16 +89,17 @@ class Response {
     return send(body);
   }
 
-  /// Sends the response to an error, which ServerOptions::error_renderer makes. Fields that are set
-  /// already are kept, as those of CORS, except those that describe another body: Content-Type,
-  /// Content-Encoding, Content-Language, Content-Disposition, ETag and Last-Modified. `detail` says
-  /// what is wrong, and may be text of the client. Fails with http::ErrorCode::response_begun, and
-  /// with bad_status unless the status is between 400 and 999. Throws std::bad_alloc.
+  /// Sends the response to an error, which ServerOptions::error_renderer makes. Fields that are
+  /// already set, for example those of CORS, are kept, except those that describe another body:
+  /// Content-Type, Content-Encoding, Content-Language, Content-Disposition, ETag and Last-Modified.
+  /// `detail` describes the error, and may contain text that the client sent. Fails with
+  /// http::ErrorCode::response_begun, and with bad_status unless the status is between 400 and 999.
+  /// Throws std::bad_alloc.
   Result<> send_error(Status status, std::string_view detail = {});
 
-  /// Removes the fields that were set since the innermost handler was started, so that those of
-  /// middleware are left. For middleware that answers in place of a handler that has failed; the
-  /// server does so too. No effect after has_begun(). Throws std::bad_alloc.
+  /// Removes the fields that were set since the innermost handler was started, so that only the
+  /// fields of middleware are left. For middleware that responds in place of a handler that has
+  /// failed; the server calls it, too. No effect after has_begun(). Throws std::bad_alloc.
   void drop_handler_fields();
 
   /// Sends an interim response (RFC 9110, section 15.2) before this one, for example the links that
@@ -108,15 +109,15 @@ class Response {
   ///   links.add("Link", "</style.css>; rel=preload; as=style");
   ///   co_await response.send_interim(http::Status::early_hints, links);
   ///
-  /// Waits until the kernel has accepted it. A client of HTTP/1.0 gets none. Fails with
+  /// Waits until the kernel has accepted it. An HTTP/1.0 client does not get it. Fails with
   /// http::ErrorCode::bad_status unless the status is between 102 and 199 ("100 Continue" is sent
   /// by IncomingBody::read(), 101 by upgrade()), response_begun, and like write(). Fields that
   /// frame a message are ignored.
   [[nodiscard]] Task<Result<>> send_interim(Status status, Fields fields = {});
 
-  /// The response cannot be completed, for example because its source has failed: the connection is
-  /// reset, so that the client does not take the part for the whole. If the response has not begun,
-  /// the server answers 502 instead, unless the handler sends another one.
+  /// Declares that the response cannot be completed, for example because its source has failed: the
+  /// connection is reset, so that the client does not take the part for the whole. If the response
+  /// has not begun, the server sends 502 instead, unless the handler sends another response.
   void abort() noexcept;
 
   /// Sends a part of the body, and the head before the first one. Waits until the kernel has
@@ -154,12 +155,12 @@ class Response {
   /// Ends HTTP on the connection, and returns it to the handler. What the client has sent after the
   /// request is read from it first. In response to CONNECT, the status must be 2xx. Otherwise the
   /// handler sets the field Upgrade; the response is 101, and the client must have asked for that
-  /// protocol with HTTP/1.1; over HTTP/2, the method is CONNECT, also for other protocols (RFC 8441).
-  /// A body that has not been read is discarded. The connection counts as served until the handler
-  /// ends. The time limits of the server do not apply any more, except over HTTP/2 that a client must
-  /// take what is sent to it (ServerOptions::write_timeout, Http2Options::send_rate_min). Fails with
-  /// http::ErrorCode::not_an_upgrade, response_begun, bad_status and body_too_large, and like
-  /// flush().
+  /// protocol with HTTP/1.1; over HTTP/2, the method is CONNECT, also for other protocols (RFC
+  /// 8441). A body that has not been read is discarded. The connection counts as served until the
+  /// handler ends. The time limits of the server do not apply any more, except over HTTP/2 that a
+  /// client must take what is sent to it (ServerOptions::write_timeout,
+  /// Http2Options::send_rate_min). Fails with http::ErrorCode::not_an_upgrade, response_begun,
+  /// bad_status and body_too_large, and like flush().
   [[nodiscard]] Task<Result<ByteStream>> upgrade();
 
   /// True if the head cannot be changed any more.
@@ -181,7 +182,8 @@ class Response {
   enum class State : std::uint8_t { none, begun, ended };
   class [[gnu::visibility("hidden")]] AbandonUnlessComplete;
 
-  /// Before a handler is started: if it fails, the response to the error keeps the fields so far.
+  /// Called before a handler is started. If the handler fails, the error response keeps the fields
+  /// that are set now.
   void keep_fields() noexcept { fields_kept_ = head_.fields.size(); }
   [[nodiscard]] Result<> begin();
   [[nodiscard]] Result<> prepare(std::uint64_t bytes);

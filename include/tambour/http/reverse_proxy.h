@@ -1,17 +1,15 @@
-// A reverse proxy: a handler that passes requests on to other servers, its upstreams, and their
-// responses back.
+// A reverse proxy: a handler that forwards requests to other servers, its upstreams, and returns
+// their responses.
 //
 //   http::ReverseProxyOptions options;
 //   options.upstreams = {{"http://10.0.0.1:8080"}, {"http://10.0.0.2:8080"}};
 //   auto proxy = or_throw(http::ReverseProxy::create(loop, std::move(options)));
 //   http::Router router;
 //   router.any("/{path...}", proxy.handler());
-//
-// Bodies are streamed in both directions: a slow end slows down the other one, and nothing of them
-// is stored. docs/reverse-proxy.md is a guide; docs/limits.md lists the limits.
-//
-// The most likely mistake: `ServerOptions::limits` of the server also holds for proxied requests.
-// Set `body_bytes_max` for uploads of more than 64 MiB.
+// Bodies are streamed in both directions, without buffering: a slow receiver slows down the sender.
+// docs/reverse-proxy.md is a guide; docs/limits.md lists the limits. The most common mistake:
+// `ServerOptions::limits` of the server also applies to proxied requests. Set `body_bytes_max` for
+// uploads of more than 64 MiB.
 #pragma once
 
 #include <chrono>
@@ -48,12 +46,12 @@ class EventLoop;
 
 namespace tambour::http {
 
-/// A server, or several with one name, to which requests are passed.
+/// A server, or several servers with one name, to which requests are forwarded.
 struct Upstream {
   /// "http://host:port", "https://host:port", or "unix:/run/server.sock". A path becomes the prefix
-  /// of the paths of requests. Each address of a host name is a server of its own; the name is
-  /// resolved again every `ReverseProxyOptions::resolve_interval`. With "https", the server must
-  /// prove to be the host: see ReverseProxyOptions::connect.
+  /// of the paths of requests. Each address of a host name is a separate server; the name is
+  /// resolved again every `ReverseProxyOptions::resolve_interval`. With "https", the certificate of
+  /// the server must match the host: see ReverseProxyOptions::connect.
   std::string url{};
   /// The share of the requests, relative to other upstreams; at least 1.
   unsigned weight = 1;
@@ -61,13 +59,13 @@ struct Upstream {
 
 /// How a server is chosen for a request.
 enum class Balancing : std::uint8_t {
-  round_robin,      ///< In turn, by weight.
+  round_robin,      ///< Weighted round robin.
   least_requests,   ///< The one with the fewest unfinished requests, relative to its weight.
   consistent_hash,  ///< By ReverseProxyOptions::hash_key: the same key, the same server.
 };
 
-/// Requests that the proxy itself makes, to find out which servers work. A server counts as healthy
-/// until checks have failed.
+/// Requests that the proxy itself makes, to detect which servers are healthy. A server counts as
+/// healthy until checks have failed.
 struct HealthCheckOptions {
   /// The target of the request, with the method GET. Empty: no checks.
   std::string path{};
@@ -93,21 +91,21 @@ struct EjectionOptions {
   Duration delay_max = std::chrono::minutes(5);
 };
 
-/// Which requests are sent to another server after a failure. Any request is if no connection could
-/// be made, because no byte of it was sent. Afterwards, only an idempotent one (RFC 9110, section
-/// 9.2.2) without a body is, if no byte of a response has arrived.
+/// Which requests are sent to another server after a failure. If no connection could be opened, any
+/// request is, because no byte of it was sent. Afterwards, only an idempotent request (RFC 9110,
+/// section 9.2.2) without a body is, if no byte of a response has arrived.
 struct UpstreamRetryOptions {
-  unsigned attempts_max = 3;  ///< In all; 1: none is repeated.
+  unsigned attempts_max = 3;  ///< In total; 1: no request is repeated.
   /// How many retries there may be for each request, so that they do not overload servers that
   /// work: 0.2 means one for five requests.
   double budget = 0.2;
-  /// Retries that are always possible at the beginning, and the most that can be saved up.
+  /// The budget at the beginning, and its maximum, in retries.
   unsigned budget_max = 100;
   /// The statuses of responses after which an idempotent request without a body is repeated.
   std::vector<Status> statuses{};
 };
 
-/// What tells a server about the client.
+/// The fields that inform a server about the client.
 enum class ForwardedFields : std::uint8_t {
   none,
   x_forwarded,  ///< X-Forwarded-For, X-Forwarded-Proto and X-Forwarded-Host.
@@ -121,9 +119,9 @@ enum class HostPolicy : std::uint8_t {
   upstream,  ///< The host and port of the upstream.
 };
 
-/// A request that a ReverseProxy could not pass on, or whose response has not arrived.
+/// A request that a ReverseProxy could not forward, or whose response has not arrived.
 struct ReverseProxyFailure {
-  Status status{};  ///< 502, 503 or 504, with which it is answered; 499: the client has gone.
+  Status status{};  ///< 502, 503 or 504, which the proxy sends; 499: the client has disconnected.
   Error error{};    ///< Of the last attempt; ENOENT if no server is available.
   std::string_view upstream{};  ///< The URL of the last one; empty: none was chosen.
 };
@@ -137,7 +135,7 @@ struct ReverseProxyOptions {
   std::function<std::string(const Request&)> hash_key{};
   /// How often host names are resolved again.
   Duration resolve_interval = std::chrono::seconds(30);
-  /// The most addresses of one name that are used.
+  /// The maximum number of addresses of one name that are used.
   std::size_t addresses_max = 32;
 
   /// How connections to servers are opened: TLS, the local address, TCP options. `timeout` limits
@@ -156,10 +154,10 @@ struct ReverseProxyOptions {
   /// Replaces MessageLimits::body_bytes_max of the server for the bodies of requests.
   std::optional<std::uint64_t> body_bytes_max{};
 
-  /// How long a request waits for a connection in a full pool; then it is answered with 503.
+  /// How long a request waits for a connection if the pool is full; the response is then 503.
   Duration queue_timeout = std::chrono::seconds(5);
   /// From the end of the request, or the last bytes of its body, until the head of the response has
-  /// arrived. Then the answer is 504.
+  /// arrived. The response is then 504.
   Duration head_timeout = std::chrono::seconds(60);
   /// How long a server may send nothing within the body of a response. The time in which the client
   /// does not read is not counted: see ServerOptions::write_timeout.
@@ -175,36 +173,36 @@ struct ReverseProxyOptions {
 
   HostPolicy host = HostPolicy::pass;
   ForwardedFields forwarded_fields = ForwardedFields::x_forwarded;
-  /// Proxies in front of this one. What they say about the client (Forwarded, X-Forwarded-*) is
-  /// passed on, with their own address added; from others, these fields are removed.
+  /// Proxies in front of this one. Their fields about the client (Forwarded, X-Forwarded-*) are
+  /// forwarded, with their own address added; these fields of other peers are removed.
   std::vector<IpNetwork> trusted_proxies{};
   /// Whether clients on a Unix socket, which have no address, count as trusted proxies.
   bool trusts_unix_clients = false;
   /// The name of this proxy in the field Via (RFC 9110, section 7.6.3). Empty: no field.
   std::string via = "tambour";
-  /// A request that has passed more proxies, by its field Via, is answered with 508: proxies that
-  /// pass requests to one another do not do so forever.
+  /// A request that has passed through more proxies, according to its field Via, gets 508. This
+  /// ends forwarding loops between proxies.
   std::size_t hops_max = 16;
 
-  /// A path that begins with it loses it: with "/api", "/api/users" becomes "/users". Then the path
-  /// of the upstream is added.
+  /// Removed from the beginning of paths: with "/api", "/api/users" becomes "/users". Then the path
+  /// of the upstream is prepended.
   std::string strip_prefix{};
 
-  // Functions. An exception ends the request, as that of a handler.
+  // Functions. An exception ends the request, like an exception of a handler.
 
-  /// May change what is sent: the target, the authority (Host), the fields. If it fails, the answer
-  /// is status_for() of the error.
+  /// May change the target, the authority (Host) and the fields of the request. If it fails, the
+  /// response has the status status_for(error).
   std::function<Result<>(const Request&, RequestHead& upstream_request)> modify_request{};
   /// May change the head of the response, before it is sent to the client.
   std::function<void(const Request&, ResponseHead&)> modify_response{};
-  /// Chooses an upstream for a request by its index in `upstreams`. No value, or one that is not
-  /// available: as without the function.
+  /// Returns the index in `upstreams` of the upstream for a request. If it returns no value, or an
+  /// upstream that is not available, `balancing` applies.
   std::function<std::optional<std::size_t>(const Request&)> choose_upstream{};
   /// Answers a request that has failed. If it sends no response, the proxy does.
   std::function<void(const Request&, Response&, const ReverseProxyFailure&)> on_error{};
 };
 
-/// A server of an upstream, and what it has done. Counters begin with the proxy.
+/// The state and the counters of a server. Counters start at zero when the proxy is created.
 struct UpstreamStatus {
   std::string url{};      ///< Of the Upstream.
   std::string address{};  ///< Host and port, or a Unix path.
@@ -220,7 +218,7 @@ struct UpstreamStatus {
   std::uint64_t failed_checks = 0;
 };
 
-/// Counters of a proxy. All begin with it.
+/// Counters of a proxy. They start at zero when it is created.
 struct ReverseProxyCounters {
   std::size_t active = 0;
   std::uint64_t requests = 0;
@@ -228,21 +226,21 @@ struct ReverseProxyCounters {
   std::uint64_t retries = 0;
   std::uint64_t retries_refused = 0;  ///< By UpstreamRetryOptions::budget.
   std::uint64_t queue_refused = 0;    ///< By waiting_max and queue_timeout.
-  std::uint64_t client_aborts = 0;    ///< Clients that have gone before the response.
+  std::uint64_t client_aborts = 0;    ///< Clients that disconnected before the response.
   std::uint64_t truncated = 0;        ///< Responses that were cut within their body.
   std::uint64_t tunnels = 0;
 };
 
-/// Passes requests on to upstreams.
+/// Forwards requests to upstreams.
 ///
 /// What is forwarded: methods other than CONNECT (501) and TRACE (405), any body, trailers, the
-/// responses with any status. Fields of one connection are removed (RFC 9110, section 7.6.1);
-/// "TE: trailers" is kept. "Expect: 100-continue" is answered when the server has asked for the
-/// body. An upgrade that the server accepts, for example to WebSocket, becomes a tunnel that knows
+/// responses with any status. Fields of one connection are removed (RFC 9110, section 7.6.1); "TE:
+/// trailers" is kept. "Expect: 100-continue" is answered when the server has asked for the body. An
+/// upgrade that the server accepts, for example to WebSocket, becomes a tunnel that supports
 /// half-closed connections.
 ///
-/// Ownership: a handle. Its handlers may outlive it, and then answer with 503. Destroying it ends
-/// checks and closes unused connections. Destroy it before its loop.
+/// Ownership: a handle. Its handlers may outlive it, and then answer with 503. Destroying it stops
+/// the health checks and closes unused connections. Destroy it before its loop.
 /// Thread: belongs to one loop, which is also that of the server whose handler it is. For a group
 /// of loops, create one for each. Handlers abort with a message on another loop.
 class ReverseProxy {

@@ -76,13 +76,13 @@ struct ServerOptions {
   /// like one of the handler. A group of loops invokes it on several threads.
   std::function<void(const Request&, const Response&)> on_response{};
 
-  /// Makes the responses to errors: of the parser and the router, after exceptions, of middleware,
-  /// and of Response::send_error(). Empty: render_plain(). If a handler fails, the response keeps
-  /// the fields that were set before the innermost handler was started: those of middleware, for
+  /// Renders error responses: of the parser, the router and middleware, after exceptions, and for
+  /// Response::send_error(). Empty: render_plain(). If a handler fails, the response keeps the
+  /// fields that were set before the innermost handler was started: those of middleware, for
   /// example those of CORS, without which a page could not read the status.
   ErrorRenderer error_renderer{};
-  /// Set: invoked with the exceptions of handlers, in place of ListenOptions::on_error, with the
-  /// request that has failed. Before that, the response was made, and on_response was invoked. Must
+  /// If set, invoked with the exceptions of handlers and the request that failed, instead of
+  /// ListenOptions::on_error. The response has been created, and on_response invoked, before. Must
   /// not destroy the server. An exception that it throws is passed to ListenOptions::on_error. A
   /// group of loops invokes it on several threads.
   std::function<void(const Request&, const std::exception_ptr&)> on_exception{};

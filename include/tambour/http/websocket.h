@@ -9,9 +9,7 @@
 //     }
 //   }
 //   router.get("/echo", http::serve_websocket(echo));
-//
-// A client: connect_websocket(). The page docs/websocket.md describes limits, compression and
-// endings.
+// Clients: connect_websocket(). docs/websocket.md describes limits, compression and closing.
 #pragma once
 
 #include <chrono>
@@ -49,12 +47,12 @@ enum class WebSocketRole : std::uint8_t { client, server };
 /// Compression of messages: permessage-deflate, RFC 7692. The defaults take 38 KiB for each
 /// connection that compresses and 11 KiB for one that decompresses.
 struct WebSocketCompression {
-  /// The windows have 2^n bytes, n from 9 to 15: of the messages that this end sends, and what the
-  /// peer is asked for. A peer may not know the parameter, and then uses 15.
+  /// The windows have 2^n bytes, n from 9 to 15: for messages that this end sends, and for those of
+  /// the peer. A peer that does not support the parameter uses 15.
   int window_bits = 12;
   int peer_window_bits = 12;
-  /// Whether messages refer to earlier ones. Without, no memory is needed between messages, and
-  /// small messages become hardly smaller.
+  /// Whether messages refer to earlier ones (context takeover). If not, no memory is needed between
+  /// messages, but small messages hardly shrink.
   bool has_context_takeover = true;
   bool has_peer_context_takeover = true;
   int level = 1;         ///< 0 to 9: RFC 1951 leaves the choice to the sender, zlib has levels.
@@ -87,31 +85,31 @@ struct WebSocketOptions {
 
   // Time limits; zero: none. They are checked while a task receives.
 
-  /// After this time without a byte from the peer, a ping is sent.
+  /// A ping is sent after this time without a byte from the peer.
   Duration ping_interval = std::chrono::seconds(20);
-  /// If no byte arrives within this time after a ping, the connection has failed: ETIMEDOUT.
+  /// If no byte arrives within this time after a ping, the connection fails with ETIMEDOUT.
   Duration pong_timeout = std::chrono::seconds(20);
-  /// How long close() waits for the peer.
+  /// How long close() waits for the peer's close frame.
   Duration close_timeout = std::chrono::seconds(10);
-  /// If the peer accepts no bytes for this time, the connection has failed: ETIMEDOUT.
+  /// If the peer accepts no bytes for this time, the connection fails with ETIMEDOUT.
   Duration write_timeout = std::chrono::seconds(30);
 
-  /// The subprotocols that this end speaks, the preferred one first for a client. A server chooses
-  /// the first of the client's that it has, or none.
+  /// The subprotocols that this end supports; a client lists the preferred one first. A server
+  /// chooses the first one of the client that it supports, or none.
   std::vector<std::string> subprotocols{};
   /// No value: messages are not compressed. The library must have been built with zlib; otherwise
   /// opening fails with ENOTSUP.
   std::optional<WebSocketCompression> compression{};
 
-  // Of servers.
+  // For servers.
 
   /// The code with which open WebSockets are closed when the server begins to shut down:
   /// CloseCode::service_restart if another process takes over.
   CloseCode shutdown_code = CloseCode::going_away;
 
   /// A browser lets pages of any site open WebSockets with the user's cookies. By default, only
-  /// requests without the field Origin are accepted, and those from the host of the request; and
-  /// from these origins, for example "https://example.org".
+  /// requests without the field Origin are accepted, and requests whose Origin is the host of the
+  /// request. `origins` lists further ones, for example "https://example.org".
   std::vector<std::string> origins{};
   /// Accepts every origin, for servers that identify clients by something other than cookies.
   bool accepts_any_origin = false;
@@ -150,7 +148,8 @@ struct WebSocketStats {
 /// An open WebSocket.
 ///
 /// Reading: one task at a time receives. Pings of the peer are answered, and pings are sent, while
-/// a task receives; a program that only sends must receive too, to notice the end.
+/// a task receives; a program that only sends must also receive, to detect the end of the
+/// connection.
 /// Writing: tasks may send concurrently; messages are sent in the order of the calls.
 /// Ownership: a handle. Destroying it closes the connection at once, without the closing handshake
 /// (the peer sees CloseCode::abnormal); close() performs it.
@@ -160,7 +159,7 @@ struct WebSocketStats {
 /// Thread: must be used on the loop's thread.
 class WebSocket {
  public:
-  /// Closed; has no loop.
+  /// A closed WebSocket without a loop.
   WebSocket() noexcept = default;
   /// A WebSocket over a stream on which the opening handshake has been performed by the caller,
   /// without extensions. For tests, and for other protocols that carry WebSockets. Throws
@@ -222,12 +221,12 @@ class WebSocket {
   /// Sends a ping now. Fails like try_send(), and with WebSocketError::control_frame_too_large for
   /// more than 125 bytes.
   [[nodiscard]] Result<> ping(std::string_view payload = {});
-  /// From the last ping that was answered; no value before.
+  /// Measured with the last ping that was answered; no value before.
   [[nodiscard]] std::optional<Duration> round_trip_time() const noexcept;
 
   /// Performs the closing handshake: sends a close frame, unless that was done, waits for the
   /// peer's, discarding messages, and closes the connection. If another task receives, its
-  /// receive() ends. Without an effect on a closed WebSocket, apart from the error. Fails with
+  /// receive() ends. Has no effect on a closed WebSocket, apart from the error. Fails with
   /// WebSocketError::bad_close_code and others for arguments that a close frame cannot have; with
   /// ETIMEDOUT after WebSocketOptions::close_timeout; with EBADF if it is closed; like receive()
   /// otherwise. After an error, and if the task was asked to stop, the connection is closed.
@@ -236,7 +235,7 @@ class WebSocket {
   /// Closes the connection at once.
   void abort() noexcept;
 
-  /// Of the peer's close frame; CloseCode::abnormal if none has arrived.
+  /// The code of the peer's close frame; CloseCode::abnormal if none has arrived.
   [[nodiscard]] CloseCode close_code() const noexcept;
   [[nodiscard]] const std::string& close_reason() const noexcept;
 
@@ -249,11 +248,11 @@ class WebSocket {
   std::shared_ptr<detail::websocket::Connection> connection_;
 };
 
-/// Server: accepts the WebSocket that a request asks for; the response is 101. Set further fields
-/// of the response, for example cookies, before. If the request does not ask for a WebSocket
-/// properly, the Origin is not accepted, or the options cannot be met, the response is an error
-/// (400, 403, 405, 426 or 500), and the function fails with WebSocketError or ENOTSUP; otherwise it
-/// fails like Response::upgrade().
+/// For servers: accepts the WebSocket that a request asks for; the response is 101. Set further
+/// fields of the response, for example cookies, before. If the opening handshake is malformed, the
+/// Origin is not accepted, or the options cannot be satisfied, the response is an error (400, 403,
+/// 405, 426 or 500), and the function fails with WebSocketError or ENOTSUP. Otherwise it fails like
+/// Response::upgrade().
 ///
 /// The WebSocket must not outlive the handler's server. The connection counts as served until the
 /// handler ends. When the server begins to shut down, the WebSocket is closed with
@@ -266,12 +265,12 @@ class WebSocket {
 /// with CloseCode::internal_error if it throws. The request is that of the opening handshake.
 using WebSocketFunction = std::function<Task<>(WebSocket&, Request&)>;
 
-/// A handler that accepts WebSockets and serves each with `function`.
+/// Returns a handler that accepts WebSockets and serves each with `function`.
 [[nodiscard]] Handler serve_websocket(WebSocketFunction function, WebSocketOptions options = {});
 
-/// The same with callbacks, which are invoked on the thread of the connection's loop. They may
-/// call the functions of the WebSocket that do not wait. Exceptions close it with
-/// CloseCode::internal_error, and are handled as those of handlers.
+/// The same with callbacks, which are invoked on the thread of the connection's loop. They may call
+/// the functions of the WebSocket that do not wait. Exceptions close it with
+/// CloseCode::internal_error, and are reported like those of handlers.
 struct WebSocketCallbacks {
   std::function<void(WebSocket&, Request&)> on_open{};
   std::function<void(WebSocket&, WebSocketMessage)> on_message{};
@@ -280,9 +279,9 @@ struct WebSocketCallbacks {
 };
 [[nodiscard]] Handler serve_websocket(WebSocketCallbacks callbacks, WebSocketOptions options = {});
 
-/// Client: opens a WebSocket. The URL has the scheme "ws" or "wss" ("http" and "https" are
-/// accepted, too); proxies, TLS and time limits are those of the client. Redirects are followed as
-/// by Client::send(). `request` may have further fields, for example Authorization or Origin.
+/// For clients: opens a WebSocket. The URL has the scheme "ws" or "wss" ("http" and "https" are
+/// accepted, too); proxies, TLS and time limits are those of the client. Redirects are followed
+/// like by Client::send(). `request` may have further fields, for example Authorization or Origin.
 /// Fails like Client::send(), with WebSocketError if the server does not accept the WebSocket
 /// (unexpected_status for any status but 101), and with ENOTSUP. Throws std::bad_alloc.
 [[nodiscard]] Task<Result<WebSocket>> connect_websocket(Client& client, ClientRequest request,

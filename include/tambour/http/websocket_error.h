@@ -1,7 +1,5 @@
 // The errors of the WebSocket protocol and the status codes of its close frames: RFC 6455 and RFC
-// 7692.
-//
-// The errors form an error category of their own and can be compared with an Error.
+// 7692. The errors have their own error category and can be compared with an Error.
 #pragma once
 
 #include <cstdint>

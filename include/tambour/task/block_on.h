@@ -26,9 +26,9 @@ void check_may_block(const std::source_location& at) noexcept;
 /// Runs `loop` until a task or another awaitable has ended, and returns its result or throws its
 /// exception. Tasks of the loop that have not ended then stay suspended until the loop runs again.
 /// `stop()` has no effect meanwhile. If a callback or another task of the loop throws, that
-/// exception is thrown, and the task is destroyed. Waits as long as the task does, even if nothing
-/// of the loop can resume it: another thread may.
-/// Thread: the loop's, which must not be running a loop or a task already: that aborts with a
+/// exception is thrown, and the task is destroyed. Returns only when the task has ended, even if
+/// nothing on the loop can resume it, because another thread may.
+/// Thread: the loop's thread. If it already runs a loop or a task, block_on() aborts with a
 /// message. Throws std::bad_alloc.
 template <AwaitableArgument A>
 AwaitResult<A> block_on(EventLoop& loop, A awaitable,
@@ -44,8 +44,8 @@ AwaitResult<A> block_on(EventLoop& loop, A awaitable,
   return task.promise().take();
 }
 
-/// The same on a loop that exists for this call. Tasks that were spawned on it and have not ended
-/// are destroyed with it. Throws std::system_error like the constructor of EventLoop.
+/// The same on a loop that is created for this call. Tasks that were spawned on it and have not
+/// ended are destroyed with it. Throws std::system_error like the constructor of EventLoop.
 ///
 ///   int main() { return block_on(run()); }
 template <AwaitableArgument A>

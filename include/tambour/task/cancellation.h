@@ -31,12 +31,12 @@ class [[nodiscard]] Uncancellable final : public detail::TaskTuple<detail::AllOf
 };
 
 /// Awaits a task or another awaitable to its end, even if the awaiting task is asked to stop: for
-/// what must be complete, such as the end of a transaction. Limit it with a time limit inside:
+/// operations that must be completed, such as the end of a transaction. Set a time limit inside:
 ///
 ///   co_await uncancellable(timeout(5s, connection.roll_back()));
 ///
-/// As an argument of timeout() and when_any() it is awaited to its end. Kotlin's NonCancellable,
-/// Trio's shield.
+/// As an argument of timeout() and when_any() it is awaited to its end. Corresponds to Kotlin's
+/// NonCancellable and Trio's shield.
 template <AwaitableArgument A>
 Uncancellable<AwaitResult<A>> uncancellable(A awaitable) {
   return Uncancellable<AwaitResult<A>>(as_task(std::move(awaitable)));

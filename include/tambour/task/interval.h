@@ -30,8 +30,8 @@ enum class MissedTicks : std::uint8_t {
   /// The next tick is one period after the late one was returned: 0:45, 0:55. For work that needs
   /// a pause between two runs. A tick is late after 5 ms or, if it is shorter, one period.
   delay,
-  /// The missed ticks are left out, and the next tick is at a multiple of the period: 0:40, 0:50.
-  /// The same as a repeating Timer.
+  /// The missed ticks are skipped, and the next tick is at a multiple of the period: 0:40, 0:50.
+  /// Like a repeating Timer.
   skip,
 };
 
@@ -42,7 +42,7 @@ enum class MissedTicks : std::uint8_t {
 ///   while (co_await every_second.tick()) report();
 ///
 /// The first tick is one period after the construction. The clock is monotonic and does not advance
-/// while the system is suspended, so a suspension misses no ticks; for times of day use
+/// while the system is suspended, so no ticks are missed by a suspension; for times of day use
 /// sleep_until(WallTime).
 /// Cancellation: a tick() that fails has not consumed its tick.
 /// Thread: must be used on the loop's thread, which is checked. One task at a time may await
@@ -59,8 +59,8 @@ class Interval {
 
   class Tick;
 
-  /// Waits for the next tick, at least until the next iteration, and returns its time: the time for
-  /// which it was planned, even if it is late. Fails with ECANCELED.
+  /// Waits for the next tick, at least until the next iteration, and returns its scheduled time,
+  /// even if it is late. Fails with ECANCELED.
   [[nodiscard]] Tick tick() noexcept;
 
   /// Sets the next tick to one period from now, or to `time`; later ticks follow at multiples of
@@ -71,7 +71,7 @@ class Interval {
   [[nodiscard]] Duration period() const noexcept { return period_; }
   /// The time of the next tick; may have passed.
   [[nodiscard]] TimePoint next() const noexcept { return next_; }
-  /// How many ticks MissedTicks::skip has left out.
+  /// The number of ticks that MissedTicks::skip has skipped.
   [[nodiscard]] std::uint64_t skipped() const noexcept { return skipped_; }
 
  private:

@@ -75,7 +75,8 @@ class JoinHandleBase : private TaskObserver, private HlistHook<JoinHandleBase> {
   /// Destroys the task where it is suspended, with everything that it owns and awaits, as
   /// destroying its scope would. join() then fails with ECANCELED. No effect if the task has ended
   /// or the handle is empty. A task that cancels itself aborts with a message. To let the task
-  /// clean up in its own code instead, spawn it with with_stop_token(), and request that stop.
+  /// clean up in its own code instead, spawn it with with_stop_token(), and request a stop of that
+  /// token.
   void cancel() noexcept;
 
  protected:
@@ -135,7 +136,8 @@ using JoinedValue =
 
 }  // namespace detail
 
-/// What spawn() returns. Tokio's JoinHandle.
+/// Awaits the result of a task that was spawned, or cancels the task. spawn() returns it. Like
+/// Tokio's JoinHandle.
 ///
 ///   auto page = scope.spawn(fetch(url));
 ///   ...
@@ -156,7 +158,7 @@ class JoinHandle final : public detail::JoinHandleBase {
   /// The result of join(): a Result<T> is unchanged, any other type is wrapped in a Result.
   using Value = detail::ResultOf<detail::JoinedValue<T>>;
 
-  /// An empty handle, which join() must not be called on.
+  /// An empty handle; join() must not be called on it.
   JoinHandle() noexcept = default;
   JoinHandle(JoinHandle&& other) noexcept
       : JoinHandleBase(std::move(other)), value_(std::move(other.value_)) {

@@ -74,10 +74,11 @@ using HandleOf =
 /// when all have ended. If the program has kept the handle of that task, the exception belongs to
 /// the handle instead: JoinHandle::join() throws it, and the other tasks go on. An exception that
 /// no join() has thrown propagates out of the loop's run() after the scope is destroyed, like an
-/// exception of a callback; it is lost only if the loop is never run again. Thread: must be used on
-/// the loop's thread, which is checked. Lifetime: cannot be moved. A task may own the object that
-/// owns the scope, for example a session that spawns `serve(shared_from_this())`, but a running
-/// task must not destroy its scope: that aborts with a message.
+/// exception of a callback; it is lost only if the loop is never run again.
+/// Thread: must be used on the loop's thread, which is checked.
+/// Lifetime: cannot be moved. A task may own the object that owns the scope, for example a session
+/// that spawns `serve(shared_from_this())`, but a running task must not destroy its scope: that
+/// aborts with a message.
 class TaskScope final : private detail::TaskObserver {
  public:
   explicit TaskScope(EventLoop& loop,

@@ -1,5 +1,5 @@
 // Waits for the first of several sources, such as channels, signals, intervals and sockets, without
-// losing an item of the others.
+// losing items of the others.
 #pragma once
 
 #include <array>
@@ -85,18 +85,18 @@ class [[nodiscard]] Select final : public WhenAny<Ts...> {
 };
 
 /// Waits until the first of several cancel-safe awaitables has ended, stops the others, and returns
-/// the result of the first; the index of the variant identifies it. What the others wait for stays
-/// where it is, and can be awaited again:
+/// the result of the first; the index of the variant identifies it. The items of the other sources
+/// stay there, and can be awaited again:
 ///
 ///   for (;;) {
 ///     const auto first = co_await select(jobs.receive(), signals.next(), every_minute.tick());
 ///     if (first.index() == 0) ...
 ///   }
-///
-/// Differs from when_any() in two points. All awaitables must be CancelSafe, which is checked when
-/// the program is compiled: a write that is stopped half-way would be lost. And if several could
-/// proceed at once, the one that is tried first changes from call to call, so that a source which
-/// is always ready does not starve the others. Cancellation, exceptions and memory: as when_any().
+/// Differs from when_any() in two points. All awaitables must be CancelSafe, which is checked at
+/// compile time: how much a stopped write has written, for example, would be lost. And if several
+/// could proceed at once, the one that is tried first changes from call to call, so that a source
+/// which is always ready does not starve the others. Cancellation, exceptions and memory: as
+/// when_any().
 template <AwaitableArgument... As>
   requires(sizeof...(As) > 0)
 Select<AwaitResult<As>...> select(As... awaitables) {

@@ -1,4 +1,4 @@
-// Limits how many tasks of one loop do something at the same time.
+// Limits how many tasks of one loop use a resource at the same time.
 #pragma once
 
 #include <cerrno>
@@ -18,7 +18,7 @@
 
 namespace tambour {
 
-/// A counting semaphore that tasks await. Each permit allows one of a limited number of things,
+/// A counting semaphore that tasks await. Each permit allows one of a limited number of operations,
 /// for example a query of a database that accepts 8 at the same time:
 ///
 ///   TaskSemaphore queries(loop, 8);
@@ -69,7 +69,7 @@ class TaskSemaphore {
       --semaphore_->permits_;
       std::exchange(semaphore_, nullptr)->give_back(std::exchange(count_, 0));
     }
-    /// The permits do not return: the semaphore has fewer from now on. See add_permits().
+    /// Removes the permits from the semaphore, which has fewer from then on. See add_permits().
     void forget() noexcept {
       if (semaphore_ != nullptr) --std::exchange(semaphore_, nullptr)->permits_;
       count_ = 0;
@@ -90,22 +90,22 @@ class TaskSemaphore {
 
   /// Waits for `count` permits. Fails with EPIPE if the semaphore is closed, and with ECANCELED if
   /// the task is asked to stop, or the semaphore is destroyed, before the task got the permits. If
-  /// there are never as many permits, the wait does not end.
+  /// there are never that many permits, the wait does not end.
   [[nodiscard]] Acquire acquire(std::size_t count = 1) noexcept;
 
   /// Returns nothing if there are fewer permits than `count`, if tasks wait, or if the semaphore is
   /// closed.
   [[nodiscard]] std::optional<Permit> try_acquire(std::size_t count = 1) noexcept;
 
-  /// Adds permits, and resumes the tasks for which they suffice.
+  /// Adds permits, and resumes waiting tasks in order, as long as the permits suffice.
   void add_permits(std::size_t count) noexcept;
 
-  /// No permit can be acquired from now on: acquire() fails with EPIPE, also in the tasks that
-  /// wait. Permits that exist stay valid. May be called more than once.
+  /// From then on, acquire() fails with EPIPE, also in the tasks that wait. Existing permits stay
+  /// valid. May be called more than once.
   void close() noexcept;
   [[nodiscard]] bool is_closed() const noexcept { return closed_; }
 
-  /// The permits that no task has.
+  /// The number of permits that can be acquired.
   [[nodiscard]] std::size_t available() const noexcept { return available_; }
 
  private:

@@ -1,4 +1,4 @@
-// Messages that every subscriber gets, within a loop and between threads.
+// Sends messages to every subscriber, within a loop and between threads.
 #pragma once
 
 #include <cerrno>
@@ -42,15 +42,17 @@ struct BroadcastMessage {
 ///   }
 ///
 /// Capacity: the last `capacity` messages are kept for the receivers. Sending never waits: a
-/// receiver that is further behind misses the oldest messages, and its next message says how many.
-/// So a slow peer costs no memory. The capacity must be at least 1, or the constructor aborts with
-/// a message. A message is kept until `capacity` further ones have been sent. Each receiver gets a
-/// copy, which is made while the broadcast is locked: if that is expensive, send a
-/// std::shared_ptr<const T>. Thread: all functions, but not the destructor, may be called by
-/// several threads at the same time, for example by tasks of all loops of a group, or by plain
-/// threads. Copying, moving and destroying a message must not use the broadcast. Lifetime: if the
-/// broadcast is destroyed, receive() fails with ECANCELED. Receivers may outlive it. Fork: in a
-/// child after fork(2), all functions fail with ECANCELED.
+/// receiver that is further behind misses the oldest messages, and `missed` of its next message is
+/// their number. So a slow peer does not use more memory. The capacity must be at least 1, or the
+/// constructor aborts with a message. A message is kept until `capacity` further ones have been
+/// sent. Each receiver gets a copy, which is made while the broadcast is locked: if that is
+/// expensive, send a std::shared_ptr<const T>.
+/// Thread: all functions, but not the destructor, may be called by several threads at the same
+/// time, for example by tasks of all loops of a group, or by plain threads. Copying, moving and
+/// destroying a message must not use the broadcast.
+/// Lifetime: if the broadcast is destroyed, receive() fails with ECANCELED. Receivers may outlive
+/// it.
+/// Fork: in a child after fork(2), all functions fail with ECANCELED.
 template <std::copy_constructible T>
 class Broadcast {
   static_assert(std::is_nothrow_move_constructible_v<T> && std::is_nothrow_move_assignable_v<T>,

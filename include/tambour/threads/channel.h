@@ -25,21 +25,22 @@ namespace tambour {
 /// loop or a plain thread. For tasks of one loop, TaskChannel is faster.
 ///
 ///   ConcurrentChannel<Job> jobs(64);
-///   std::jthread reader([&] { while (auto job = read_job()) jobs.blocking_send(std::move(*job));
+///   std::jthread reader([&] {
+///     while (auto job = read_job()) jobs.blocking_send(std::move(*job));
 ///   });
 ///   ...
-///   while (auto job = co_await jobs.receive()) co_await run(*job);     // In tasks of several
-///   loops.
+///   // In tasks of several loops:
+///   while (auto job = co_await jobs.receive()) co_await run(*job);
 ///
 /// Capacity: at least 1, or the constructor aborts with a message. The memory for all items is
 /// allocated by the constructor, so sending and receiving allocate nothing, except for the first
 /// wait in each loop.
 /// Order: items are received in the order of sending. Tasks and threads that wait are served in the
-/// order of waiting: an item that is in the channel for a task which has not resumed yet cannot be
-/// taken by another one.
+/// order of waiting: an item that is reserved for a task that has not resumed yet cannot be taken
+/// by another one.
 /// Cancellation: no item is lost. A send() that fails has not sent its item, and destroys it; one
 /// whose item was accepted succeeds, even if its task is then asked to stop. A receive() that fails
-/// has taken no item: an item that was kept for it goes to the next receiver.
+/// has taken no item: an item reserved for it goes to the next receiver.
 /// Thread: all functions, but not the destructor, may be called by several threads at the same
 /// time. A task resumes on the thread of its own loop, which keeps running while the task waits.
 /// Lifetime: if the channel is destroyed while tasks or threads wait, their waits fail with

@@ -69,8 +69,8 @@ class CompletionStateOf final : public CompletionState {
 /// counts, later ones return false. Copies refer to the same wait.
 ///
 /// Thread: copied, destroyed, completed and failed on any thread, also when the awaiting task or
-/// its loop has been destroyed; the result is then discarded on the calling thread. Lifetime: when
-/// the last copy is destroyed without a result, the wait fails with ECANCELED.
+/// its loop has been destroyed; the result is then discarded on the calling thread.
+/// Lifetime: when the last copy is destroyed without a result, the wait fails with ECANCELED.
 template <class T = void>
 class Completion {
  public:
@@ -123,15 +123,15 @@ class Completion {
     return state_ == nullptr || state_->is_claimed();
   }
 
-  /// Sets what cancels the operation: `handler` is invoked at most once, on the loop's thread, when
-  /// the awaiting task is asked to stop or is destroyed before the wait was completed. After a stop
-  /// request, the wait goes on until complete() or fail() is called, by the handler or later by the
-  /// callback of the operation: so an operation that uses memory of the task can end first. If the
-  /// task is destroyed after the handler was invoked, the handler is not invoked again: if that can
-  /// happen, let the operation own its memory. Without a handler, a stop request ends the wait at
-  /// once. May be called once, and only by the function
-  /// that from_callback() invokes: anything else aborts with a message. Call it before the
-  /// operation is started, because it may throw std::bad_alloc.
+  /// Sets the function that cancels the operation: `handler` is invoked at most once, on the loop's
+  /// thread, when the awaiting task is asked to stop or is destroyed before the wait was completed.
+  /// After a stop request, the wait goes on until complete() or fail() is called, by the handler or
+  /// later by the callback of the operation: so an operation that uses memory of the task can end
+  /// first. If the task is destroyed after the handler was invoked, the handler is not invoked
+  /// again: if that can happen, let the operation own its memory. Without a handler, a stop request
+  /// ends the wait at once. May be called once, and only by the function that from_callback()
+  /// invokes: anything else aborts with a message. Call it before the operation is started, because
+  /// it may throw std::bad_alloc.
   ///
   ///   done.on_stop([&database, id](const Completion<Row>& stopped) {
   ///     database.cancel(id);
@@ -146,8 +146,8 @@ class Completion {
     });
   }
 
-  /// For C functions with a `void*` argument: release() passes the Completion to the pointer, and
-  /// adopt() makes a Completion of it again, once.
+  /// For C functions with a `void*` argument: release() converts the Completion to a pointer, and
+  /// adopt() converts the pointer back to a Completion; call it exactly once.
   [[nodiscard]] void* release() && noexcept { return std::exchange(state_, nullptr); }
   [[nodiscard]] static Completion adopt(void* released) noexcept {
     return Completion(*static_cast<detail::CompletionStateOf<T>*>(released));
@@ -213,8 +213,8 @@ class [[nodiscard("nothing happens until this is awaited")]] FromCallback final
 
 /// Invokes `initiate(Completion<T>)` when it is awaited, on the loop's thread, and waits until that
 /// Completion is completed, on any thread: within the call or at any later time. Returns the value,
-/// as it is if T is a Result and otherwise in a Result. Throws the exception of
-/// Completion::fail(), and what `initiate` throws. asio's async_initiate(), Kotlin's
+/// as it is if T is a Result and otherwise in a Result. Throws the exception of Completion::fail(),
+/// and what `initiate` throws. Corresponds to asio's async_initiate() and Kotlin's
 /// suspendCancellableCoroutine().
 ///
 /// Cancellation: fails with ECANCELED if the task is asked to stop, see Completion::on_stop(); if

@@ -2,10 +2,10 @@
 //
 //   LoopGroup group;
 //   PerLoop<Database> databases(group, [&](EventLoop& loop) { return connect(loop, address); });
-//   auto server = or_throw(http::ServerGroup::listen(group, at, [&](auto& request, auto& response)
-//   {
+//   auto handler = [&](http::Request& request, http::Response& response) {
 //     return show_user(databases.local(), request, response);
-//   }));
+//   };
+//   auto server = or_throw(http::ServerGroup::listen(group, at, handler));
 //
 // Each object is used by one thread, so it needs no lock.
 #pragma once
@@ -74,7 +74,7 @@ struct LoopStateOf final : LoopState {
   T value;
 };
 
-/// What a factory of PerLoop<T> returns: a T, or a Task or a Result of one, or both.
+/// The return type of a factory of PerLoop<T>: T, Result<T>, Task<T> or Task<Result<T>>.
 template <class R>
 struct MadeByFactory {
   using Type = R;
@@ -88,7 +88,7 @@ struct MadeByFactory<std::expected<R, E>> : MadeByFactory<R> {};
 
 }  // namespace detail
 
-/// A function that makes the T of a loop.
+/// A function that creates the T of a loop.
 template <class F, class T>
 concept LoopStateFactory =
     std::copy_constructible<F> && std::invocable<const F&, EventLoop&> &&
@@ -144,7 +144,7 @@ class PerLoop final : private detail::PerLoopBase {
     }
   }
 
-  /// Makes the object in place, because it may be unmovable.
+  /// Constructs the object in place, because it may be unmovable.
   template <class Factory>
   static Task<Built> build(Factory factory, EventLoop& loop) {
     using Made = std::invoke_result_t<const Factory&, EventLoop&>;

@@ -1,4 +1,4 @@
-// A value that others watch for changes, within a loop and between threads.
+// A value whose changes tasks and threads can await, within a loop and between threads.
 #pragma once
 
 #include <cerrno>
@@ -27,11 +27,9 @@ namespace tambour {
 ///   auto receiver = config.subscribe();                              // In a task of any loop.
 ///   use(receiver.get());
 ///   while (auto changed = co_await receiver.changed()) use(*changed);
-///
-/// A receiver sees the latest value, not each value: those that were replaced before it looked are
-/// not kept. Use Broadcast if each one matters.
-/// Each receiver gets a copy, which is made while the object is locked: if that is expensive, use a
-/// std::shared_ptr<const T>.
+/// A receiver gets the latest value, not each value: values that were replaced before it resumed
+/// are not kept. Use Broadcast if each one matters. Each receiver gets a copy, which is made while
+/// the object is locked: if that is expensive, use a std::shared_ptr<const T>.
 /// Thread: all functions, but not the destructor, may be called by several threads at the same
 /// time. Copying, moving and destroying a value must not use the object.
 /// Lifetime: if the object is destroyed, changed() fails with ECANCELED. Receivers may outlive it.
@@ -64,11 +62,11 @@ class Watch {
     return state_->value();
   }
 
-  /// A receiver that has seen the current value.
+  /// Returns a receiver that has seen the current value.
   [[nodiscard]] Receiver subscribe() noexcept { return Receiver(state_); }
 
-  /// No change follows: after the value that it has not seen, if any, changed() fails with EPIPE.
-  /// May be called more than once.
+  /// Ends the changes: a receiver gets the latest value if it has not seen it; then changed() fails
+  /// with EPIPE. May be called more than once.
   void close() noexcept {
     const auto lock = state_->lock();
     state_->end(EPIPE);

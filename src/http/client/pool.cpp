@@ -135,8 +135,9 @@ bool Pool::make_room(bool is_next) noexcept {
 }
 
 void Pool::wake_blocked() noexcept {
+  if (blocked_.empty()) return;  // The client, which has the options, may have been destroyed.
   const std::size_t limit = std::max<std::size_t>(options_.connections_max, 1);
-  if (blocked_.empty() || open_ + promised_ >= limit) return;
+  if (open_ + promised_ >= limit) return;
   Waiter& next = *blocked_.front();
   blocked_.pop_front();
   next.has_promise = true;

@@ -153,7 +153,9 @@ Task<Result<Lease>> Shared::connect(Origin origin, const ProxyServer* proxy) {
 Task<Attempt> Shared::exchange(Message& message, TimePoint deadline) {
   Origin origin = origin_of(message.url());
   std::optional<ProxyServer> proxy;
-  if (options.connect.proxy && address_of(origin, options).empty()) {
+  // A tunnel is asked of the server that its caller has named.
+  const bool is_tunnel = message.head().method == Method::connect;
+  if (options.connect.proxy && !is_tunnel && address_of(origin, options).empty()) {
     ProxyTarget target;
     target.scheme = origin.is_secure ? "https" : "http";
     target.host = origin.host;

@@ -79,6 +79,7 @@ Task<> Forwarding::run() {
     while (was_stale(result)) {
       // The server has probably closed all connections that were idle.
       server_->client().pool->close_idle(server_->origin());
+      watchdog_.end();
       exchange_.reset();
       result = co_await attempt();
     }
@@ -102,6 +103,7 @@ void Forwarding::enter(std::shared_ptr<Server> server) {
 }
 
 void Forwarding::leave() noexcept {
+  watchdog_.end();
   exchange_.reset();
   if (server_ != nullptr) --server_->active;
   server_ = nullptr;
@@ -109,10 +111,12 @@ void Forwarding::leave() noexcept {
 
 Task<Result<client::Lease>> Forwarding::connect() {
   // The time of connecting has a limit of its own.
-  const Duration limit = server_->is_full() ? state_.options.queue_timeout : Duration::zero();
+  const bool waits = server_->active > state_.options.connections_max;
+  const Duration limit = waits ? state_.options.queue_timeout : Duration::zero();
   auto connecting = task::within(limit, server_->client().connect(server_->origin(), nullptr));
   auto lease = co_await std::move(connecting);
-  is_refused_ = !lease && (lease.error() == system_error(EAGAIN) || limit > Duration::zero());
+  is_refused_ = !lease && (lease.error() == system_error(EAGAIN) ||
+                           (limit > Duration::zero() && lease.error() == system_error(ETIMEDOUT)));
   co_return lease;
 }
 

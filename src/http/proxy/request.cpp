@@ -69,7 +69,8 @@ bool Forwarding::is_answered_here() {
     return true;
   }
   if (method == Method::options) {
-    if (const auto left = request_->headers().get("Max-Forwards"); left && *left == "0") {
+    const auto left = request_->headers().get("Max-Forwards");
+    if (base::parse_number<std::uint32_t>(left.value_or("")) == 0) {
       static_cast<void>(response_->send(Status::no_content));
       return true;
     }

@@ -25,6 +25,8 @@ ClientOptions client_options(const ReverseProxyOptions& options, const Target& t
   client.limits = options.limits;
   client.connections_per_origin_max = options.connections_max;
   client.waiting_per_origin_max = options.waiting_max;
+  client.connections_max = options.connections_max;
+  client.waiting_max = options.waiting_max;
   client.idle_connections_max = options.idle_connections_max;
   client.idle_timeout = options.idle_connection_timeout;
   return client;

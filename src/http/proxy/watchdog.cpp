@@ -56,14 +56,20 @@ void Watchdog::end_upload_wait() noexcept {
   if (!is_head_awaited_) return;
   since_ = loop_.now();
   limit_ = options_.head_timeout;
-  if (!timer_.is_started()) restart();
+  restart_if_late();
 }
 
 void Watchdog::begin_body_wait() noexcept {
   is_head_awaited_ = false;
   since_ = loop_.now();
   limit_ = options_.body_idle_timeout;
-  if (!timer_.is_started()) restart();
+  restart_if_late();
+}
+
+/// Only if the timer, which may be that of an earlier wait, would expire too late.
+void Watchdog::restart_if_late() noexcept {
+  const TimePoint end = limit_ > Duration::zero() ? base::saturating_add(since_, limit_) : never;
+  if (!timer_.is_started() || end < timer_.deadline()) restart();
 }
 
 void Watchdog::restart() noexcept {

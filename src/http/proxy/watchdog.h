@@ -53,6 +53,7 @@ class Watchdog {
   };
 
   void check();
+  void restart_if_late() noexcept;
   void restart() noexcept;
 
   EventLoop& loop_;
