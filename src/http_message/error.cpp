@@ -89,7 +89,7 @@ constexpr detail::base::ErrorText<ErrorCode> texts[] = {
      "The request does not ask for the protocol in the field Upgrade of the response"},
     {ErrorCode::interim_status,
      "A status below 200 cannot be sent as the response; for 101, call upgrade()"},
-    {ErrorCode::bad_parameter, "A parameter of the request is missing, or not of its type"},
+    {ErrorCode::bad_parameter, "A parameter of the request is missing or has the wrong type"},
     {ErrorCode::offered_http_2,
      "The TLS context of the server offers \"h2\" (HTTP/2) with ALPN, which is not supported; name "
      "only \"http/1.1\" in tls::Options::alpn"},
@@ -112,7 +112,7 @@ constexpr detail::base::ErrorText<ErrorCode> texts[] = {
     {ErrorCode::not_an_event_stream, "The Content-Type is not \"text/event-stream\""},
     {ErrorCode::event_line_too_long, "A line of the event stream exceeds its limit"},
     {ErrorCode::event_too_large, "The data or the id of an event exceeds its limit"},
-    {ErrorCode::bad_content_range, "The Content-Range is not that of the part which was asked for"},
+    {ErrorCode::bad_content_range, "The Content-Range is not the range that was requested"},
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SipHash-2-4 (Aumasson and Bernstein, 2012): a keyed hash of untrusted texts. Without the key,
-// nobody finds texts with the same hash.
+// an attacker cannot find texts with the same hash.
 #pragma once
 
 #include <bit>

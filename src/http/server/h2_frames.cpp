@@ -98,13 +98,14 @@ bool H2Connection::on_headers(const h2::Frame& frame) {
     return fail(decoded.error());
   const std::uint32_t stream_id = frame.stream_id;
   if (stream_id % 2 == 0)
-    return fail(h2::ErrorCode::protocol_error, "A client has opened a stream with an even number");
+    return fail(h2::ErrorCode::protocol_error, "A client has opened a stream with an even id");
   if (H2Stream* const stream = find(stream_id)) return on_trailers(frame, *stream, section);
   if (stream_id <= last_stream_id_) {
     const Closed* const closed = find_closed(stream_id);
     if (closed != nullptr && closed->may_receive) return true;
     if (closed != nullptr) return fail(h2::ErrorCode::stream_closed, "HEADERS of a closed stream");
-    return fail(h2::ErrorCode::protocol_error, "The number of a stream is not the largest one");
+    return fail(h2::ErrorCode::protocol_error,
+                "A new stream id is not greater than the previous ones");
   }
   last_stream_id_ = stream_id;
   if (is_draining_out_) {
