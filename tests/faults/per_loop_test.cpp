@@ -8,7 +8,7 @@
 
 #include "faults/allocations.h"
 
-namespace tambour::per_loop_memory_test {
+namespace tambour::per_loop_test {
 namespace {
 
 TEST(PerLoopMemory, a_failed_allocation_is_the_exception_of_the_constructor) {
@@ -31,4 +31,4 @@ TEST(PerLoopMemory, a_failed_allocation_is_the_exception_of_the_constructor) {
 }
 
 }  // namespace
-}  // namespace tambour::per_loop_memory_test
+}  // namespace tambour::per_loop_test
