@@ -75,11 +75,13 @@ class LoopStates final : public loop::Service {
 
 namespace {
 
-/// A wait of one thread until all loops have built their objects, or never will.
+/// A wait of one thread until the loops that have begun have built their objects, or never will.
 class Construction {
  public:
-  explicit Construction(std::size_t loops) noexcept : left_(loops) {}
-
+  void begin() noexcept {
+    const std::lock_guard lock(mutex_);
+    ++left_;
+  }
   void end(std::exception_ptr thrown) noexcept {
     const std::lock_guard lock(mutex_);
     if (thrown != nullptr && thrown_ == nullptr) thrown_ = std::move(thrown);
@@ -94,14 +96,16 @@ class Construction {
  private:
   std::mutex mutex_;
   std::condition_variable ended_;
-  std::size_t left_;
+  std::size_t left_ = 0;
   std::exception_ptr thrown_;
 };
 
 /// The part of one loop. Its destructor ends it, with ECANCELED if the loop has not built anything.
 class Part {
  public:
-  explicit Part(std::shared_ptr<Construction> whole) noexcept : whole_(std::move(whole)) {}
+  explicit Part(std::shared_ptr<Construction> whole) noexcept : whole_(std::move(whole)) {
+    whole_->begin();
+  }
   Part(Part&& other) noexcept = default;
   Part& operator=(Part&&) = delete;
   ~Part() {
@@ -146,28 +150,30 @@ PerLoopBase::PerLoopBase(LoopGroup& group, const Build& build)
       objects_(std::make_shared<threads::PerLoopObjects>(group.size())) {
   base::check(!group.in_group_thread(),
               "a PerLoop was constructed by a thread of its group, for which it waits");
-  const auto whole = std::make_shared<threads::Construction>(group.size());
+  const auto whole = std::make_shared<threads::Construction>();
+  std::vector<Build> builds(group.size(), build);
   try {
+    bool has_run = false;
     std::exception_ptr refused;
-    for (std::size_t index = 0; index < group.size(); ++index) {
-      threads::Part part(whole);
-      if (refused != nullptr) continue;
-      try {
-        EventLoop& loop = group[index];
-        auto task = threads::build_on(loop, build, objects_, index, std::move(part));
-        auto start = [&loop, task = std::move(task)]() mutable { spawn(loop, std::move(task)); };
-        loop.post(std::move(start));
-      } catch (...) {
-        refused = std::current_exception();
-      }
+    try {
+      has_run = group.for_each([&](EventLoop& loop) {
+        const std::size_t index = group_.index_of(loop);
+        threads::Part part(whole);
+        spawn(loop,
+              threads::build_on(loop, std::move(builds[index]), objects_, index, std::move(part)));
+      });
+    } catch (...) {
+      refused = std::current_exception();
     }
+    // No further part begins. After a stop, the loops have destroyed the tasks of the others.
     try {
       whole->wait();
     } catch (...) {
-      // A part that was not posted has ended with ECANCELED.
-      if (refused != nullptr) std::rethrow_exception(refused);
-      throw;
+      // A part whose task could not be spawned has ended with ECANCELED.
+      if (refused == nullptr) throw;
     }
+    if (refused != nullptr) std::rethrow_exception(refused);
+    if (!has_run) throw std::system_error(system_error(ECANCELED), "PerLoop");
   } catch (...) {
     group.for_each([this](EventLoop& loop) {
       threads::PerLoopObjects::Slot& slot = objects_->slot(group_.index_of(loop));
