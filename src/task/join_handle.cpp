@@ -91,6 +91,7 @@ void JoinHandleBase::cancel() noexcept {
 }
 
 void JoinHandleBase::drop() noexcept {
+  if (state_ != State::empty) core().check_thread_unless_closed(core().created_at());
   if (JoinWait* const join = std::exchange(join_, nullptr)) {
     join->handle_ = nullptr;
     // Unless it has been completed already.
@@ -132,7 +133,9 @@ JoinWait::JoinWait(JoinHandleBase& handle) noexcept
                             "when it was default-constructed or moved from"),
                 handle.core()),
                std::source_location::current()),
-      handle_(&handle) {}
+      handle_(&handle) {
+  handle.core().check_thread_unless_closed(handle.core().created_at());
+}
 
 JoinWait::JoinWait(JoinWait&& other) noexcept
     : TaskWait(static_cast<TaskWait&&>(other), "JoinHandle::join()"),

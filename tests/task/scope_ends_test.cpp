@@ -67,6 +67,23 @@ TEST_F(ScopeEnds, an_exception_handler_may_destroy_its_scope) {
   }
 }
 
+/// The handle is in a frame that the destructor destroys.
+TEST_F(ScopeEnds, an_exception_of_a_handle_in_a_destroyed_task_leaves_run) {
+  auto scope = std::make_unique<TaskScope>(loop);
+  int calls = 0;
+  scope->set_exception_handler([&](const std::exception_ptr&) {
+    ++calls;
+    scope.reset();
+  });
+  scope->spawn([](TaskScope& of) -> Task<> {
+    const JoinHandle<> failed = of.spawn(throw_at_once());
+    static_cast<void>(co_await sleep_for(1h));
+  }(*scope));
+  scope.reset();
+  EXPECT_EQ(calls, 0);
+  EXPECT_THROW(loop.run(), std::runtime_error);
+}
+
 TEST_F(ScopeEnds, an_exception_handler_may_replace_itself) {
   for (const bool at_once : {true, false}) {
     TaskScope scope(loop);
@@ -260,8 +277,10 @@ TEST_F(ScopeEnds, functions_called_from_another_thread_abort_with_a_message) {
   std::optional<TaskScope> no_tasks(std::in_place, loop);
   EXPECT_DEATH(in_group_thread([&] { no_waits.reset(); }), wrong);
   EXPECT_DEATH(in_group_thread([&] { no_tasks.reset(); }), wrong);
-  scope.spawn(sleep_long());
+  JoinHandle<> handle = scope.spawn(sleep_long());
   EXPECT_DEATH(in_group_thread([&] { scope.request_stop(); }), wrong);
+  EXPECT_DEATH(in_group_thread([&] { static_cast<void>(handle.join()); }), wrong);
+  EXPECT_DEATH(in_group_thread([&] { handle = JoinHandle<>(); }), wrong);
 }
 
 TEST_F(ScopeEnds, a_task_that_destroys_its_scope_aborts_with_a_message) {
