@@ -94,6 +94,9 @@ Task<> exchange(EventLoop& loop, std::string first, std::string second) {
     }
   }
   EXPECT_EQ(error_of(co_await unnamed->send(bytes_of("x"))), system_error(ENOTCONN));
+  // `b` accepts datagrams of its peer only.
+  EXPECT_EQ(error_of(co_await unnamed->send_to(bytes_of("x"), name_of(second))),
+            system_error(EPERM));
   EXPECT_EQ(error_of(co_await a->send_to(bytes_of("x"), Endpoint::loopback_v4(1))),
             system_error(EAFNOSUPPORT));
   EXPECT_EQ(error_of(a->connect(Endpoint::loopback_v4(1))), system_error(EAFNOSUPPORT));

@@ -81,6 +81,8 @@ ssize_t DatagramSocket::send_unix(const Address* to, std::string bytes) {
     // The peer was closed: fail once with ECONNREFUSED, and then with ENOTCONN.
     return std::exchange(connected_, false) ? -ECONNREFUSED : -ENOTCONN;
   }
+  // A connected socket accepts datagrams of its peer only: unix(7).
+  if (target->connected_ && target->unix_peer_.lock().get() != this) return -EPERM;
   if (target->shut_read_) return -EPIPE;
   if (!target->has_room(bytes.size())) return -EAGAIN;
   Address from = local_;
