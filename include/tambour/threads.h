@@ -8,6 +8,6 @@
 #include <tambour/threads/loop_group.h>   // IWYU pragma: export
 #include <tambour/threads/per_loop.h>     // IWYU pragma: export
 #include <tambour/threads/run_on.h>       // IWYU pragma: export
-#include <tambour/threads/watch.h>        // IWYU pragma: export
 #include <tambour/threads/spawn_on.h>     // IWYU pragma: export
+#include <tambour/threads/watch.h>        // IWYU pragma: export
 #include <tambour/threads/worker_pool.h>  // IWYU pragma: export

@@ -12,9 +12,9 @@
 #include <tambour/loop/timer.h>
 #include <tambour/process/process.h>
 
-#include "process/launch.h"
 #include "events/child_table.h"
 #include "loop/core.h"
+#include "process/launch.h"
 
 namespace tambour::detail::process {
 

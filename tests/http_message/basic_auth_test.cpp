@@ -1,9 +1,9 @@
 // Basic authentication.
-#include <tambour/http/auth.h>
-
 #include <string>
 
 #include <gtest/gtest.h>
+
+#include <tambour/http/auth.h>
 
 namespace tambour::basic_auth_test {
 namespace {

@@ -19,12 +19,12 @@ namespace {
 
 #ifndef TAMBOUR_NO_ZLIB
 
+using http::WebSocketError;
 using http::detail::websocket::Deflater;
 using http::detail::websocket::DeflateSettings;
 using http::detail::websocket::InflateLimits;
 using http::detail::websocket::Inflater;
 using http::detail::websocket::InflateSettings;
-using http::WebSocketError;
 using namespace std::string_literals;
 
 constexpr InflateLimits no_limits{.message_bytes_max = UINT64_MAX, .ratio_max = 0};

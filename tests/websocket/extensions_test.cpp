@@ -12,11 +12,11 @@ namespace tambour::extensions_test {
 namespace {
 
 using http::Fields;
+using http::WebSocketError;
 using http::detail::ws::AcceptedDeflate;
 using http::detail::ws::DeflateAgreement;
 using http::detail::ws::DeflateOptions;
 using http::detail::ws::Extension;
-using http::WebSocketError;
 
 /// One field for each value, which must outlive the extensions.
 Fields fields_of(const std::vector<std::string>& values) {

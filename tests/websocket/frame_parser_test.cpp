@@ -15,9 +15,9 @@
 namespace tambour::frame_parser_test {
 namespace {
 
-using http::detail::ws::close_code_for;
 using http::CloseCode;
 using http::WebSocketError;
+using http::detail::ws::close_code_for;
 using test::FrameLimits;
 using test::FrameReader;
 using test::Received;

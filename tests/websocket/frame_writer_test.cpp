@@ -15,11 +15,11 @@ namespace tambour::frame_writer_test {
 namespace {
 
 using http::CloseCode;
+using http::WebSocketError;
 using http::detail::ws::FrameWriter;
 using http::detail::ws::MessageOptions;
 using http::detail::ws::Opcode;
 using http::detail::ws::Role;
-using http::WebSocketError;
 using namespace std::string_literals;
 
 /// Not random, so that the tests know it.

@@ -21,9 +21,9 @@ namespace {
 
 using namespace http;
 namespace ws = http::detail::ws;
+using http::WebSocketError;
 using ws::HandshakeOffer;
 using ws::HandshakeRequest;
-using http::WebSocketError;
 using namespace std::string_literals;
 
 using Pairs = std::vector<std::pair<std::string, std::string>>;
