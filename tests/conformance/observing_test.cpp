@@ -245,19 +245,20 @@ TEST_P(StallsOfTasks, and_handlers_and_connections_name_where_they_were_given) {
 
 TEST_P(StallsOfTasks, name_the_spawn_after_waits_in_the_library) {
   const auto on_worker = []() -> Task<> { EXPECT_TRUE(co_await WorkerPool::shared().run([] {})); };
-  // A simulated host has no /dev.
-  const auto in_file = []() -> Task<> { static_cast<void>(co_await File::open("/dev/null")); };
+  const auto in_file = []() -> Task<> { EXPECT_TRUE(co_await File::open("/dev/null")); };
   TaskEvent never(loop());
   const auto in_timeout = [](TaskEvent& event) -> Task<> {
     static_cast<void>(co_await timeout(1ms, event.wait()));
   };
   const unsigned line = __LINE__;
   spawn(loop(), stall_after(on_worker()));
-  spawn(loop(), stall_after(in_file()));
+  if (!GetParam().is_simulated) spawn(loop(), stall_after(in_file()));  // It has no /dev.
   spawn(loop(), stall_after(in_timeout(never)));
   loop().run();
   std::ranges::sort(lines);
-  EXPECT_EQ(lines, (std::vector<unsigned>{line + 1, line + 2, line + 3}));
+  std::vector<unsigned> expected{line + 1, line + 3};
+  if (!GetParam().is_simulated) expected.insert(expected.begin() + 1, line + 2);
+  EXPECT_EQ(lines, expected);
 }
 
 TEST_P(StallsOfTasks, and_handlers_that_stall_at_once_name_where_they_were_given) {
