@@ -94,7 +94,7 @@ ssize_t Host::readlink(const char* path, char* into, std::size_t size) noexcept 
     if (const int error = machine_->tree.find(path, false, node)) return error;
     if (!node->is_symlink() || size == 0) return -EINVAL;
     const std::size_t count = std::min(size, node->bytes.size());
-    std::memcpy(into, node->bytes.data(), count);
+    std::copy_n(node->bytes.data(), count, into);
     return std::int64_t(count);
   });
 }

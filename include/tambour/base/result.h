@@ -263,13 +263,13 @@ class Result {
   static constexpr State& checked(State& state) noexcept {
     if (!state.has_value()) [[unlikely]]
       detail::fail_on_unchecked(state.error());
-    return state;
+    return state;  // NOLINT(bugprone-return-const-ref-from-parameter): a member.
   }
   template <class State>
   static constexpr State& failed(State& state) noexcept {
     if (state.has_value()) [[unlikely]]
       detail::fail_on_missing_error();
-    return state;
+    return state;  // NOLINT(bugprone-return-const-ref-from-parameter): a member.
   }
   template <class State>
   static constexpr State& checked_or_thrown(State& state);

@@ -94,6 +94,7 @@ Task<Result<ClientResponse>> Client::send(ClientRequest request) {
       limits.head, detail::client::Shared::send(shared_, std::move(request), limits.body));
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): as the other functions that return tasks.
 Task<Result<UpgradedResponse>> Client::upgrade(ClientRequest request, std::string protocol) {
   const auto set = request.fields.set("Upgrade", protocol);
   return set ? upgraded(send(std::move(request))) : failed(set.error());

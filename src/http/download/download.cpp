@@ -135,8 +135,7 @@ Task<Result<>> Download::accept(ClientResponse& response) {
   // The part is longer than the file of the server.
   must_restart_ = status == Status::range_not_satisfiable && part_.can_continue();
   if (status != Status::ok) co_return failure(http::ErrorCode::unexpected_status);
-  std::optional<std::uint64_t> total;
-  if (const auto length = response.body().length()) total = *length;
+  const std::optional<std::uint64_t> total = response.body().length();
   if (total && *total > options_.bytes_max) co_return failure(http::ErrorCode::body_too_large);
   auto restarting = part_.restart(validator_of(response.headers()), total);
   co_return co_await std::move(restarting);

@@ -187,7 +187,9 @@ void append_histogram(std::string& to, const RouteMetrics& metrics) {
     sum += metrics.durations[i];
     const bool is_last = i == RouteMetrics::bounds.size();
     const std::string bound = is_last ? "+Inf" : seconds_text(RouteMetrics::bounds[i]);
-    append_sample(to, "http_request_duration_seconds_bucket", labels + ",le=\"" + bound + "\"",
+    std::string labels_of_bucket = labels;
+    labels_of_bucket.append(",le=\"").append(bound).append("\"");
+    append_sample(to, "http_request_duration_seconds_bucket", labels_of_bucket,
                   std::to_string(sum));
   }
   append_sample(to, "http_request_duration_seconds_sum", labels,

@@ -162,9 +162,9 @@ std::shared_ptr<Server> Forwarding::next_after(const Result<>& result) {
   const UpstreamRetryOptions& retry = state_.options.retry;
   if (result) {
     if (std::ranges::count(retry.statuses, exchange_->head().status) == 0) return nullptr;
-  } else if (result.error() == system_error(ECANCELED)) {
-    return nullptr;
-  } else if (is_sent_ && (exchange_->has_received() || result.error() == system_error(ETIMEDOUT))) {
+  } else if (result.error() == system_error(ECANCELED) ||
+             (is_sent_ &&
+              (exchange_->has_received() || result.error() == system_error(ETIMEDOUT)))) {
     return nullptr;
   }
   if (is_sent_ && !is_repeatable()) return nullptr;

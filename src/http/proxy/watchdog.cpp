@@ -82,8 +82,7 @@ void Watchdog::check() {
   if (exchange_ == nullptr) return;
   try {
     if (!gone_) gone_.emplace(request_->disconnect_token(), Gone{*this});
-  } catch (
-      const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): tried again with the next limit.
+  } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): tried again later.
   }
   if (exchange_ == nullptr) return;
   const TimePoint now = loop_.now();
