@@ -19,7 +19,7 @@
 namespace tambour::http {
 namespace {
 
-constexpr std::size_t piece_bytes_max = std::size_t{64} * 1024;
+constexpr std::size_t file_piece_bytes_max = std::size_t{64} * 1024;
 
 /// As browsers write names: URL Standard, "multipart/form-data encoding algorithm" of HTML.
 std::string quoted(std::string_view name) {
@@ -69,7 +69,7 @@ class FormSource final : public BodySource {
       if (!into.empty()) co_return {};
       if (offset_ == piece.file_bytes) continue;
       const auto wanted = static_cast<std::size_t>(
-          std::min<std::uint64_t>(piece_bytes_max, piece.file_bytes - offset_));
+          std::min<std::uint64_t>(file_piece_bytes_max, piece.file_bytes - offset_));
       const std::span<std::byte> memory = into.prepare(wanted).first(wanted);
       const auto got = co_await piece.file.read_at(memory, offset_);
       if (!got) co_return std::unexpected(got.error());
