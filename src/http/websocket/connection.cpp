@@ -22,16 +22,6 @@ namespace {
 /// Control frames are counted for this long.
 constexpr Duration control_interval = std::chrono::seconds(20);
 
-bool is_utf8_so_far(ws::Utf8Validator& validator, const Buffer& text) {
-  Buffer rest = text.slice();
-  while (!rest.empty()) {
-    const std::span<const std::byte> piece = rest.front();
-    if (!validator.append(piece)) return false;
-    rest.consume(piece.size());
-  }
-  return true;
-}
-
 }  // namespace
 
 /// While a task waits in receive() or receive_part().
@@ -185,7 +175,7 @@ Connection::Step Connection::decompress(Buffer& into, std::size_t bytes_max, Web
   const auto progress =
       compression.decompress(compression.received, compression.is_last, piece, bytes_max);
   if (!progress) return violate(progress.error());
-  if (parser_.is_text() && !is_utf8_so_far(compression.validator, piece))
+  if (parser_.is_text() && !compression.validator.append(piece))
     return violate(WebSocketError::invalid_utf8);
   if (progress->is_done) {
     if (parser_.is_text() && !compression.validator.is_complete())

@@ -13,21 +13,6 @@
 #include "http_message/ws/error.h"
 
 namespace tambour::http::detail::websocket {
-namespace {
-
-bool is_utf8(const Buffer& text) {
-  ws::Utf8Validator validator;
-  Buffer rest = text.slice();
-  while (!rest.empty()) {
-    const std::span<const std::byte> piece = rest.front();
-    if (!validator.append(piece)) return false;
-    rest.consume(piece.size());
-  }
-  return validator.is_complete();
-}
-
-}  // namespace
-
 /// While a task writes. When it ends, or its coroutine is destroyed, what is left is written in the
 /// background.
 class Connection::Writing {
@@ -96,7 +81,7 @@ void Connection::queue_frames(Buffer frames) {
 }
 
 Task<Result<>> Connection::send(Pointer self, WebSocketMessage message) {
-  if (message.is_text && !is_utf8(message.data))
+  if (message.is_text && !ws::is_utf8(message.data))
     co_return ws::failure(WebSocketError::invalid_utf8);
   while (self->unsent_bytes() >= self->options_->unsent_bytes_max && !self->error_) {
     const Result<> waited = co_await self->progress_.wait();
@@ -122,7 +107,8 @@ Task<Result<>> Connection::send_part(Pointer self, Buffer part, bool is_last, bo
 
 Result<> Connection::try_send(WebSocketMessage message) {
   if (const Result<> checked = check_sending(); !checked) return checked;
-  if (message.is_text && !is_utf8(message.data)) return ws::failure(WebSocketError::invalid_utf8);
+  if (message.is_text && !ws::is_utf8(message.data))
+    return ws::failure(WebSocketError::invalid_utf8);
   if (unsent_bytes() >= options_->unsent_bytes_max) return tambour::detail::base::failure(EAGAIN);
   append_message(std::move(message));
   start_writing();

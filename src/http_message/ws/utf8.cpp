@@ -228,4 +228,14 @@ bool Utf8Validator::append_portable(std::span<const std::byte> bytes) noexcept {
   return true;
 }
 
+bool Utf8Validator::append(const Buffer& bytes) {
+  Buffer rest = bytes.slice();
+  while (!rest.empty()) {
+    const std::span<const std::byte> piece = rest.front();
+    if (!append(piece)) return false;
+    rest.consume(piece.size());
+  }
+  return true;
+}
+
 }  // namespace tambour::http::detail::ws

@@ -9,6 +9,7 @@
 #include <span>
 #include <string_view>
 
+#include <tambour/bytes/buffer.h>
 #include <tambour/detail/namespaces.h>
 
 namespace tambour::http::detail::ws {
@@ -18,6 +19,7 @@ class Utf8Validator {
   /// Validates the next bytes of the text. Returns false if no text begins with the bytes so far;
   /// the validator must then be restarted.
   [[nodiscard]] bool append(std::span<const std::byte> bytes) noexcept;
+  [[nodiscard]] bool append(const Buffer& bytes);
   /// The same without instructions that not every processor has.
   [[nodiscard]] bool append_portable(std::span<const std::byte> bytes) noexcept;
   /// True if the text may end here: not within a character.
@@ -35,6 +37,10 @@ class Utf8Validator {
 };
 
 /// True if `text` is valid and complete.
+[[nodiscard]] inline bool is_utf8(const Buffer& text) {
+  Utf8Validator validator;
+  return validator.append(text) && validator.is_complete();
+}
 [[nodiscard]] inline bool is_utf8(std::string_view text) noexcept {
   Utf8Validator validator;
   return validator.append(std::as_bytes(std::span(text))) && validator.is_complete();
