@@ -57,12 +57,14 @@ std::vector<Method> expected_responses(std::string_view text) {
     const std::string_view path = head.path();
     const char choice = path.size() > 1 ? path[1] : 's';
     const bool is_old = head.version == http::Version::http_1_0;
-    const bool expects = !is_old && head.fields.contains("Expect");
-    const bool is_known = head.fields.get("Expect") == "100-continue";
+    // A request without a body has nothing to ask for.
+    const auto expectation = head.fields.get("Expect");
+    const bool expects = !is_old && !parser.is_complete() && expectation;
+    const bool is_known = expects && http::equal_ignoring_case(*expectation, "100-continue");
     bool ends = !parser.is_persistent() || head.method == Method::connect || choice == 't' ||
                 (is_old && choice == 'w') || (expects && !is_known);
     // A body that has not arrived may never be sent.
-    ends = ends || (expects && !parser.is_complete() && input.empty());
+    ends = ends || (expects && input.empty());
     if (ends) return methods;
     while (!parser.is_complete()) {
       const auto read = parser.read_body(input, body, SIZE_MAX);
