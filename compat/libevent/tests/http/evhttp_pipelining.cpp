@@ -83,7 +83,7 @@ TEST_F(EvhttpPipelining, is_bounded_for_a_peer_that_reads) {
   text = repeated("GET / HTTP/1.1\r\n\r\n", transfer);
   send_as_if_concurrently([this] {
     peer.read();
-    return requests > 50000;
+    return requests > 15000;
   });
 }
 
