@@ -184,13 +184,13 @@ TEST_P(RunUntilSignal, a_second_signal_stops_handlers) {
 }
 
 TEST(RunUntilSignalOfAGroup, makes_a_loop_of_its_own) {
-  LoopGroup group({.threads = 1});
-  auto server = TcpServerGroup::listen(group, Endpoint::loopback_v4(0)).value();
-  server.serve([](TcpStream) -> Task<> { co_return; });
-  // So that no signal has its default action, whatever is watched at the time.
+  // So that no signal has its default action, until the thread that sends them has ended.
   EventLoop other;
   Signal ignored(other, SIGINT, [](int) {});
   ASSERT_TRUE(ignored.start());
+  LoopGroup group({.threads = 1});
+  auto server = TcpServerGroup::listen(group, Endpoint::loopback_v4(0)).value();
+  server.serve([](TcpStream) -> Task<> { co_return; });
   spawn_on(group[0], []() -> Task<> {
     for (;;) {
       if (!co_await sleep_for(5ms)) co_return;
