@@ -73,9 +73,9 @@ void serve_peers_that_send(std::string_view bytes) {
   EventLoop loop;
   // Under a sanitizer, the handshakes of the other peers take longer than the default limit.
   tls::ServerOptions for_server;
-  for_server.handshake_timeout = std::chrono::minutes(2);
+  for_server.handshake_timeout = std::chrono::minutes(4);
   tls::ClientOptions for_client;
-  for_client.handshake_timeout = std::chrono::minutes(2);
+  for_client.handshake_timeout = std::chrono::minutes(4);
   const Contexts contexts(for_server, for_client);
   ListenOptions options;
   options.tls = contexts.server;
@@ -100,7 +100,10 @@ void serve_peers_that_send(std::string_view bytes) {
           char byte = 0;
           EXPECT_EQ(::read(connected, &byte, 1), 1) << "a peer could not connect";
           reached.heap = ::mallinfo2().uordblks;
-          auto stream = co_await connect("127.0.0.1", to.endpoint().port(), tls);
+          ConnectOptions options;
+          options.tls = tls;
+          options.timeout = std::chrono::minutes(4);
+          auto stream = co_await connect("127.0.0.1", to.endpoint().port(), options);
           EXPECT_TRUE(stream);
           if (stream) co_await test::expect_echo(*stream, "hello");
           reached.done = true;

@@ -155,10 +155,11 @@ Task<Result<>> H1Wire::write_file(const File& file, std::uint64_t offset, std::u
       std::uint64_t unsent = part;
       sent = co_await output_.send_file(file, offset, unsent);
       exchange_->count_sent(part - unsent);
-      if (!sent && sent.error() == system_error(EOPNOTSUPP) && unsent == part) {
+      if (!sent && sent.error() == system_error(EOPNOTSUPP)) {
         may_be_direct = false;
-        continue;
+        sent = {};
       }
+      part -= unsent;
     } else {
       part = std::min(part, copied_bytes);
       sent = co_await copy_file(file, offset, part, *exchange_);

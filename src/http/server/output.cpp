@@ -61,15 +61,13 @@ Task<Result<>> Output::send_file(const File& file, std::uint64_t offset, std::ui
   const Result<> flushed = co_await flush();  // Waits for the end of another write.
   if (!flushed) co_return flushed;
   const Writing writing(*this);
-  const std::uint64_t whole = size;
   file_unsent_ = &size;
   timer_.start(timeout_, unsent());
   const Result<> ended = co_await stream_.send_file(file, offset, size);
   const Result<> sent = timer_.finish(ended);
   file_unsent_ = nullptr;
   if (sent) co_return {};
-  const bool is_unsupported = sent.error() == system_error(EOPNOTSUPP) && size == whole;
-  if (!is_unsupported) error_ = sent.error();
+  if (sent.error() != system_error(EOPNOTSUPP)) error_ = sent.error();
   co_return sent;
 }
 

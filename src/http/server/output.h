@@ -38,7 +38,7 @@ class Output {
   [[nodiscard]] Task<Result<>> flush();
 
   /// Sends a part of a file by sendfile(2), and reduces `size` by what was sent. Fails with
-  /// EOPNOTSUPP, if nothing was sent, if the file does not support it.
+  /// EOPNOTSUPP if the file does not support it.
   [[nodiscard]] Task<Result<>> send_file(const File& file, std::uint64_t offset,
                                          std::uint64_t& size);
 
