@@ -228,7 +228,7 @@ void Pool::begin_idle(PooledConnection& pooled) {
 
 void Pool::end_idle(PooledConnection& pooled) noexcept {
   if (!pooled.is_idle()) return;
-  pooled.order.splice(pooled.order.end(), idle_, std::ranges::find(idle_, &pooled));
+  pooled.order.splice(pooled.order.end(), idle_, pooled.order_position);
   pooled.watch.reset();
 }
 

@@ -68,7 +68,8 @@ struct IdleWatch {
 /// A connection of an origin, which is being opened, in use, or idle. Each request that uses it has
 /// one of its slots.
 struct PooledConnection {
-  explicit PooledConnection(OriginState& owner) : origin(owner), order({this}) {}
+  explicit PooledConnection(OriginState& owner)
+      : origin(owner), order({this}), order_position(order.begin()) {}
 
   [[nodiscard]] bool has_free_slot() const noexcept { return slots_used < slots_max; }
   [[nodiscard]] bool is_idle() const noexcept { return watch.has_value(); }
@@ -80,8 +81,9 @@ struct PooledConnection {
   /// One element, which is in the list of idle connections of the pool while this one is idle, so
   /// that releasing a connection allocates nothing.
   std::list<PooledConnection*> order;
-  std::unique_ptr<Connection> connection;  ///< Null while it is being opened.
-  std::size_t slots_max = 1;               ///< HTTP/1: requests do not share a connection.
+  std::list<PooledConnection*>::iterator order_position;  ///< Of that element, in either list.
+  std::unique_ptr<Connection> connection;                 ///< Null while it is being opened.
+  std::size_t slots_max = 1;  ///< HTTP/1: requests do not share a connection.
   std::size_t slots_used = 0;
   std::optional<IdleWatch> watch;  ///< Destroyed before the connection from which its task reads.
 };
