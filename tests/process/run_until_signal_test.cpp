@@ -1,8 +1,9 @@
-// run_until_signal(): servers, groups and scopes are shut down by the first signal, at once by the
-// second one, and not at all if the loop is stopped.
+// run_until_signal(): servers, groups and scopes are shut down by the first signal and by the
+// failure of one of them, at once by the second signal, and not at all if the loop is stopped.
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <optional>
@@ -116,6 +117,113 @@ TEST_P(RunUntilSignal, exceptions_leave_it) {
   EXPECT_THROW(static_cast<void>(run_until_signal(loop(), 1h, service)), std::runtime_error);
   loop().post([] { throw std::logic_error("of a callback"); });
   EXPECT_THROW(static_cast<void>(run_until_signal(loop(), 1h, service)), std::logic_error);
+}
+
+/// A service that ends by itself, with a result.
+struct Ending {
+  std::vector<std::string>& log;
+  Result<> result{};
+  [[nodiscard]] Task<Result<>> join() const {
+    static_cast<void>(co_await sleep_for(1ms));
+    co_return result;
+  }
+  Task<> shut_down(Duration) {
+    log.emplace_back("ended");
+    co_return;
+  }
+};
+
+TEST_P(RunUntilSignal, returns_when_all_services_end_by_themselves) {
+  TaskScope scope(loop());
+  EXPECT_EQ(run_until_signal(loop(), 1h, scope), Result<int>(0)) << "no task";
+  scope.spawn([this]() -> Task<> {
+    static_cast<void>(co_await sleep_for(1ms));
+    log.emplace_back("task");
+  });
+  std::optional<Ending> ending(Ending{log});
+  std::optional<Service> none;
+  EXPECT_EQ(run_until_signal(loop(), 1h, scope, ending, none), Result<int>(0));
+  EXPECT_EQ(log, (std::vector<std::string>{"task", "ended"}));
+}
+
+TEST_P(RunUntilSignal, goes_on_while_one_service_has_not_ended) {
+  TaskScope scope(loop());
+  Service service{log};
+  Ending ending{log};
+  spawn(loop(), []() -> Task<> {
+    static_cast<void>(co_await sleep_for(20ms));
+    ::raise(SIGTERM);
+  });
+  EXPECT_EQ(run_until_signal(loop(), 1ms, scope, ending, service), Result<int>(SIGTERM));
+  EXPECT_EQ(log, (std::vector<std::string>{"ended", "drained"}));
+}
+
+TEST_P(RunUntilSignal, an_exception_of_a_task_shuts_all_services_down) {
+  for (const bool throws_at_once : {true, false}) {
+    Service service{log};
+    TaskScope scope(loop());
+    scope.spawn([this]() -> Task<> {
+      const Result<> slept = co_await sleep_for(1h);
+      log.emplace_back(slept ? "slept" : "stopped");
+    });
+    scope.spawn([throws_at_once]() -> Task<> {
+      if (!throws_at_once) static_cast<void>(co_await sleep_for(1ms));
+      throw std::runtime_error("of a task");
+    });
+    EXPECT_THROW(static_cast<void>(run_until_signal(loop(), 2ms, service, scope)),
+                 std::runtime_error);
+    EXPECT_EQ(log, (std::vector<std::string>{"stopped", "drained"}));
+    log.clear();
+  }
+}
+
+TEST_P(RunUntilSignal, an_error_of_a_service_shuts_all_services_down) {
+  Service service{log};
+  Ending ending{log, std::unexpected(system_error(EIO))};
+  EXPECT_EQ(run_until_signal(loop(), 2ms, service, ending),
+            Result<int>(std::unexpected(system_error(EIO))));
+  EXPECT_EQ(log, (std::vector<std::string>{"ended", "drained"}));
+}
+
+TEST_P(RunUntilSignal, a_signal_ends_the_grace_period_after_a_failure) {
+  Service service{log};
+  Ending ending{log, std::unexpected(system_error(EIO))};
+  spawn(loop(), [](EventLoop& local, std::vector<std::string>& ended) -> Task<> {
+    while (ended.empty()) static_cast<void>(co_await sleep_for(1ms));
+    Signal::feed(local, SIGTERM);
+  }(loop(), log));
+  EXPECT_EQ(run_until_signal(loop(), 1h, service, ending),
+            Result<int>(std::unexpected(system_error(EIO))));
+  EXPECT_EQ(log, (std::vector<std::string>{"ended", "cut short"}));
+}
+
+TEST_P(RunUntilSignal, an_exception_during_the_grace_period_is_thrown) {
+  TaskScope scope(loop());
+  scope.spawn([]() -> Task<> {
+    static_cast<void>(co_await uncancellable(sleep_for(5ms)));
+    throw std::runtime_error("of a task");
+  });
+  spawn(loop(), signal_later(SIGTERM));
+  EXPECT_THROW(static_cast<void>(run_until_signal(loop(), 1h, scope)), std::runtime_error);
+}
+
+/// Cleanup after run_until_signal(): the next signal ends the process, unless the program watches
+/// it.
+TEST_P(RunUntilSignal, a_signal_during_cleanup_has_its_former_disposition) {
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  const auto run_child = [this](bool is_watched) {
+    EventLoop other(options());
+    const auto ignore = [](int) {};
+    Signal interrupt(other, SIGINT, ignore);
+    Signal terminate(other, SIGTERM, ignore);
+    if (is_watched && (!interrupt.start() || !terminate.start())) ::_exit(2);
+    spawn(other, signal_later(SIGTERM));
+    if (!run_until_signal(other, 1h)) ::_exit(3);
+    ::raise(SIGTERM);
+    ::_exit(0);
+  };
+  EXPECT_EXIT(run_child(false), testing::KilledBySignal(SIGTERM), "");
+  EXPECT_EXIT(run_child(true), testing::ExitedWithCode(0), "");
 }
 
 /// A request in progress is answered, on one loop and on a group.

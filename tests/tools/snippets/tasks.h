@@ -21,6 +21,7 @@ extern TaskMutex& mutex;
 extern File& file;
 extern std::string head, body, name, url;
 extern int id;
+void save_state();
 Task<Result<Page>> fetch(std::string url);
 Task<Result<User>> load_user(int id);
 Task<Result<std::vector<User>>> load_friends(int id);
