@@ -43,7 +43,7 @@ struct Notes {
     if (!id) return;  // The server answers: 400 with the name of the parameter.
     if (*id != 7) return static_cast<void>(response.send_error(http::Status::not_found));
     const bool is_answered =
-        http::answer_conditions(request, response, {.tag = std::to_string(version)});
+        http::evaluate_preconditions(request, response, {.tag = std::to_string(version)});
     if (!is_answered) response.send(text);
   }
 
@@ -52,7 +52,7 @@ struct Notes {
     if (!changed) co_return;  // The server answers: 400, 408 or 413.
     http::ResourceVersion current;
     current.tag = std::to_string(version);
-    if (http::answer_conditions(request, response, current)) co_return;
+    if (http::evaluate_preconditions(request, response, current)) co_return;
     text = *changed;
     ++version;
     response.send(http::Status::no_content);
@@ -67,13 +67,14 @@ http::Handler make_handler(Notes& notes, http::Metrics& metrics) {
   router.use(http::recover({.on_exception = log_exception}));
   router.use(or_throw(http::RateLimiter::create({.requests = 600, .period = 1min})).middleware());
   router.use(or_throw(http::time_limit(5s)));
-  router.use(http::limit_body(100'000));
+  router.use(http::body_limit(100'000));
   router.use(measure);
 
   http::Router api;
-  api.use(or_throw(http::basic_authentication("notes", http::one_of({{"ann", "secret"}}))));
+  api.use(
+      or_throw(http::basic_authentication("notes", http::fixed_credentials({{"ann", "secret"}}))));
   api.get("/{id}", [&](Request& request, Response& response) { notes.show(request, response); });
-  api.put("/{id}", http::with_middleware({http::limit_body(1'000)},
+  api.put("/{id}", http::with_middleware({http::body_limit(1'000)},
                                          [&](Request& request, Response& response) {
                                            return notes.change(request, response);
                                          }));

@@ -169,10 +169,10 @@ Result<> UnixDatagramSocket::connect(const Endpoint& to) noexcept {
 }
 
 Task<Result<UnixDatagramSocket::Received>> UnixDatagramSocket::receive(
-    std::span<std::byte> into, std::size_t descriptors_limit) {
+    std::span<std::byte> into, std::size_t descriptors_max) {
   DatagramMessage message;
   message.piece = {.iov_base = into.data(), .iov_len = into.size()};
-  const std::size_t limit = std::min(descriptors_limit, UnixStream::descriptors_max);
+  const std::size_t limit = std::min(descriptors_max, UnixStream::descriptors_max);
   const auto receive_now = [&](detail::backend::System& system, int fd) {
     message.prepare();
     message.header.msg_name = &message.name;

@@ -71,7 +71,8 @@ using BearerVerifier = Verifier<std::string>;
 /// http::ErrorCode::bad_field_value if the realm contains other than printable ASCII characters,
 /// and with EINVAL if the verifier is empty. Throws std::bad_alloc.
 ///
-///   router.use(or_throw(http::basic_authentication("admin", http::one_of({{"ann", password}}))));
+///   router.use(or_throw(http::basic_authentication("admin", http::fixed_credentials({{"ann",
+///   password}}))));
 [[nodiscard]] Result<Middleware> basic_authentication(std::string_view realm,
                                                       BasicVerifier verifier);
 
@@ -83,8 +84,8 @@ using BearerVerifier = Verifier<std::string>;
                                                        BearerVerifier verifier);
 
 /// Verifiers for fixed credentials. The time of a comparison depends only on the lengths.
-[[nodiscard]] BasicVerifier one_of(std::vector<BasicCredentials> credentials);
-[[nodiscard]] BearerVerifier one_of_tokens(std::vector<std::string> tokens);
+[[nodiscard]] BasicVerifier fixed_credentials(std::vector<BasicCredentials> credentials);
+[[nodiscard]] BearerVerifier fixed_tokens(std::vector<std::string> tokens);
 
 /// The user name that basic_authentication() has accepted; empty if there is none. A verifier of
 /// tokens may set it: set_authenticated_user(). Valid until the parameters of the request change.

@@ -15,9 +15,9 @@ namespace tambour::http {
 /// one fails when the handler reads it. IncomingBody::read_all() has a limit of its own. Throws
 /// std::bad_alloc.
 ///
-///   router.use(http::limit_body(100'000));
-///   router.post("/photos", http::with_middleware({http::limit_body(1 << 24)}, store_photo));
-[[nodiscard]] Middleware limit_body(std::uint64_t bytes_max);
+///   router.use(http::body_limit(100'000));
+///   router.post("/photos", http::with_middleware({http::body_limit(1 << 24)}, store_photo));
+[[nodiscard]] Middleware body_limit(std::uint64_t bytes_max);
 
 }  // namespace tambour::http
 

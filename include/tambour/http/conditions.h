@@ -35,18 +35,18 @@ struct ResourceVersion {
 /// The handler must then return. Otherwise, the response to GET and HEAD has the fields ETag and
 /// Last-Modified. Throws std::bad_alloc.
 ///
-///   if (http::answer_conditions(request, response, {.tag = note.version()})) return;
+///   if (http::evaluate_preconditions(request, response, {.tag = note.version()})) return;
 ///
 /// Between this call and the change there must be no co_await, or the change must be conditional in
 /// the database too.
-[[nodiscard]] bool answer_conditions(const Request& request, Response& response,
-                                     const ResourceVersion& version);
+[[nodiscard]] bool evaluate_preconditions(const Request& request, Response& response,
+                                          const ResourceVersion& version);
 
 /// Middleware that computes an entity tag (SHA-1 of the body) for each response 200 to GET that has
 /// none and is sent by Response::send(), and sends 304 if the client has that version. It saves the
 /// transfer, not the work of the handler. Bodies of more than `bytes_max` bytes are not hashed.
 /// Responses to HEAD have the tag if their handler makes the body. Use it inside compress().
-[[nodiscard]] Middleware entity_tags(std::size_t bytes_max = std::size_t{1024} * 1024);
+[[nodiscard]] Middleware add_entity_tags(std::size_t bytes_max = std::size_t{1024} * 1024);
 
 }  // namespace tambour::http
 

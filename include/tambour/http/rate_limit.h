@@ -35,10 +35,10 @@ struct RateLimitOptions {
 };
 
 /// The decision for one request.
-struct RateLimitVerdict {
+struct RateLimitDecision {
   bool is_allowed = false;
-  std::uint64_t left = 0;  ///< Further requests that are allowed at this time.
-  Duration retry_after{};  ///< Until the next request is allowed; zero if `left` is not.
+  std::uint64_t requests_left = 0;  ///< Further requests that are allowed at this time.
+  Duration retry_after{};  ///< Until the next request is allowed; zero if `requests_left` is not.
   Duration reset_after{};  ///< Until the client may make a whole burst again.
 };
 
@@ -47,7 +47,7 @@ struct RateLimitStats {
   std::uint64_t refused = 0;
   /// Clients that were removed from the table before their bucket was full, because of too many
   /// other clients.
-  std::uint64_t forgotten = 0;
+  std::uint64_t evicted = 0;
 };
 
 /// Token buckets, one for each client: a bucket has `burst` tokens, each request takes one, and
@@ -74,7 +74,7 @@ class RateLimiter {
 
   /// Takes a token of the client's bucket, for limits of other operations. `now` is
   /// EventLoop::now().
-  RateLimitVerdict take(std::string_view key, TimePoint now) noexcept;
+  RateLimitDecision take(std::string_view key, TimePoint now) noexcept;
   [[nodiscard]] RateLimitStats stats() const noexcept;
 
  private:

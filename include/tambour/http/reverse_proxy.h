@@ -177,7 +177,7 @@ struct ReverseProxyOptions {
   /// forwarded, with their own address added; these fields of other peers are removed.
   std::vector<IpNetwork> trusted_proxies{};
   /// Whether clients on a Unix socket, which have no address, count as trusted proxies.
-  bool trusts_unix_clients = false;
+  bool trusts_unix_peers = false;
   /// The name of this proxy in the field Via (RFC 9110, section 7.6.3). Empty: no field.
   std::string via = "tambour";
   /// A request that has passed through more proxies, according to its field Via, gets 508. This

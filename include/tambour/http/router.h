@@ -32,7 +32,7 @@ using Middleware = std::function<Task<>(Request&, Response&, const Handler& next
 /// The handler with middleware around it, of which the first one is the outermost: for middleware
 /// of one route. Throws std::bad_alloc.
 ///
-///   router.post("/photos", http::with_middleware({http::limit_body(1 << 24)}, store_photo));
+///   router.post("/photos", http::with_middleware({http::body_limit(1 << 24)}, store_photo));
 [[nodiscard]] Handler with_middleware(const std::vector<Middleware>& middleware, Handler handler);
 
 /// Collects routes, and makes a handler of them.

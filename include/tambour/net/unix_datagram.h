@@ -77,14 +77,14 @@ class UnixDatagramSocket final : public IoHandle {
     bool is_truncated = false;            ///< It was longer: the rest is lost.
     Endpoint from{};                      ///< address() is empty if the sender has no name.
     std::vector<UniqueFd> descriptors{};  ///< Close-on-exec.
-    /// More descriptors were sent than `descriptors_limit`, or than this process may open.
+    /// More descriptors were sent than `descriptors_max`, or than this process may open.
     bool are_descriptors_truncated = false;
     std::optional<PeerCredentials> credentials{};  ///< UnixDatagramOptions::credentials.
   };
-  /// Waits for a datagram. Returns at most `descriptors_limit` file descriptors that were sent with
+  /// Waits for a datagram. Returns at most `descriptors_max` file descriptors that were sent with
   /// it, and closes others. Fails with ECANCELED.
   [[nodiscard]] Task<Result<Received>> receive(std::span<std::byte> into,
-                                               std::size_t descriptors_limit = 0);
+                                               std::size_t descriptors_max = 0);
   /// Waits for datagrams, receives those that are available and fit into the batch with one system
   /// call, and returns their number, at least one. Descriptors that were sent with them are closed.
   [[nodiscard]] Task<Result<std::size_t>> receive(UnixDatagramBatch& into);

@@ -115,7 +115,7 @@ Result<Middleware> bearer_authentication(std::string_view realm, BearerVerifier 
   });
 }
 
-BasicVerifier one_of(std::vector<BasicCredentials> credentials) {
+BasicVerifier fixed_credentials(std::vector<BasicCredentials> credentials) {
   return [all = std::move(credentials)](Request&, const BasicCredentials& given) {
     bool is_valid = false;
     for (const BasicCredentials& entry : all) {
@@ -127,7 +127,7 @@ BasicVerifier one_of(std::vector<BasicCredentials> credentials) {
   };
 }
 
-BearerVerifier one_of_tokens(std::vector<std::string> tokens) {
+BearerVerifier fixed_tokens(std::vector<std::string> tokens) {
   return [all = std::move(tokens)](Request&, const std::string& given) {
     bool is_valid = false;
     for (const std::string& token : all) {

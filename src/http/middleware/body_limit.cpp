@@ -1,9 +1,9 @@
-// limit_body().
+// body_limit().
 #include <tambour/http/body_limit.h>
 
 namespace tambour::http {
 
-Middleware limit_body(std::uint64_t bytes_max) {
+Middleware body_limit(std::uint64_t bytes_max) {
   return [bytes_max](Request& request, Response& response, const Handler& next) -> Task<> {
     if (request.body().length().value_or(0) > bytes_max) {
       static_cast<void>(

@@ -1,4 +1,4 @@
-// answer_conditions() and entity_tags().
+// evaluate_preconditions() and add_entity_tags().
 #include <tambour/http/conditions.h>
 
 #include <array>
@@ -137,7 +137,8 @@ Task<> run_tagged(std::size_t bytes_max, Request& request, Response& response,
 
 }  // namespace
 
-bool answer_conditions(const Request& request, Response& response, const ResourceVersion& version) {
+bool evaluate_preconditions(const Request& request, Response& response,
+                            const ResourceVersion& version) {
   const std::string tag = version.tag.empty() ? std::string() : quoted_tag(version.tag);
   const Verdict verdict = evaluate(request, version, tag);
   if (reads(request.method()) && version.exists) {
@@ -156,7 +157,7 @@ bool answer_conditions(const Request& request, Response& response, const Resourc
   return true;
 }
 
-Middleware entity_tags(std::size_t bytes_max) {
+Middleware add_entity_tags(std::size_t bytes_max) {
   return [bytes_max](Request& request, Response& response, const Handler& next) -> Task<> {
     return run_tagged(bytes_max, request, response, next);
   };

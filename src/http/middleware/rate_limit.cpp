@@ -78,38 +78,39 @@ class RateLimiter::Table {
     policy_.append(std::to_string(seconds_of(options_.period)));
   }
 
-  RateLimitVerdict take(std::string_view key, TimePoint now) noexcept {
+  RateLimitDecision take(std::string_view key, TimePoint now) noexcept {
     const std::uint64_t client = siphash(key_, key) | 1U;  // Zero: no client.
     const std::size_t set = (client >> 8U) & (sets_ - 1);
     const std::int64_t now_ns = now.time_since_epoch().count();
-    RateLimitVerdict verdict;
+    RateLimitDecision decision;
     {
       const std::lock_guard lock(mutexes_[set % locks]);
-      verdict = take_from(find(set, client, now_ns), now_ns);
+      decision = take_from(find(set, client, now_ns), now_ns);
     }
-    (verdict.is_allowed ? allowed_ : refused_).fetch_add(1, std::memory_order_relaxed);
-    return verdict;
+    (decision.is_allowed ? allowed_ : refused_).fetch_add(1, std::memory_order_relaxed);
+    return decision;
   }
 
   [[nodiscard]] RateLimitStats stats() const noexcept {
     return {.allowed = allowed_.load(std::memory_order_relaxed),
             .refused = refused_.load(std::memory_order_relaxed),
-            .forgotten = forgotten_.load(std::memory_order_relaxed)};
+            .evicted = evicted_.load(std::memory_order_relaxed)};
   }
 
   /// Returns false if it has answered.
   bool admit(const Request& request, Response& response) {
     const std::string key = options_.key ? options_.key(request) : address_key(request);
-    const RateLimitVerdict verdict = take(key, request.connection().loop().now());
+    const RateLimitDecision decision = take(key, request.connection().loop().now());
     if (!policy_.empty()) {
-      std::string state = "\"" + options_.policy + "\";r=" + std::to_string(verdict.left);
-      state.append(";t=").append(std::to_string(seconds_of(verdict.reset_after)));
+      std::string state = "\"" + options_.policy + "\";r=" + std::to_string(decision.requests_left);
+      state.append(";t=").append(std::to_string(seconds_of(decision.reset_after)));
       static_cast<void>(response.headers().set("RateLimit-Policy", policy_));
       static_cast<void>(response.headers().set("RateLimit", state));
     }
-    if (verdict.is_allowed) return true;
+    if (decision.is_allowed) return true;
     static_cast<void>(response.headers().set(
-        "Retry-After", std::to_string(std::max<std::int64_t>(seconds_of(verdict.retry_after), 1))));
+        "Retry-After",
+        std::to_string(std::max<std::int64_t>(seconds_of(decision.retry_after), 1))));
     static_cast<void>(response.send_error(Status::too_many_requests));
     return false;
   }
@@ -124,23 +125,24 @@ class RateLimiter::Table {
       if (slot.full_at_ns < fullest->full_at_ns) fullest = &slot;
     }
     if (fullest->client != 0 && fullest->full_at_ns > now_ns)
-      forgotten_.fetch_add(1, std::memory_order_relaxed);
+      evicted_.fetch_add(1, std::memory_order_relaxed);
     *fullest = {.client = client, .full_at_ns = now_ns};
     return *fullest;
   }
 
-  RateLimitVerdict take_from(Slot& slot, std::int64_t now_ns) const noexcept {
+  RateLimitDecision take_from(Slot& slot, std::int64_t now_ns) const noexcept {
     std::int64_t used_ns = std::max<std::int64_t>(slot.full_at_ns - now_ns, 0);
     const std::int64_t size_ns = burst_ * interval_ns_;
-    RateLimitVerdict verdict{.is_allowed = used_ns + interval_ns_ <= size_ns};
-    if (verdict.is_allowed) {
+    RateLimitDecision decision{.is_allowed = used_ns + interval_ns_ <= size_ns};
+    if (decision.is_allowed) {
       used_ns += interval_ns_;
       slot.full_at_ns = detail::base::saturating_add(now_ns, used_ns);
     }
-    verdict.left = static_cast<std::uint64_t>((size_ns - used_ns) / interval_ns_);
-    if (verdict.left == 0) verdict.retry_after = Duration(used_ns + interval_ns_ - size_ns);
-    verdict.reset_after = Duration(used_ns);
-    return verdict;
+    decision.requests_left = static_cast<std::uint64_t>((size_ns - used_ns) / interval_ns_);
+    if (decision.requests_left == 0)
+      decision.retry_after = Duration(used_ns + interval_ns_ - size_ns);
+    decision.reset_after = Duration(used_ns);
+    return decision;
   }
 
   RateLimitOptions options_;
@@ -153,7 +155,7 @@ class RateLimiter::Table {
   std::string policy_;
   std::atomic<std::uint64_t> allowed_{0};
   std::atomic<std::uint64_t> refused_{0};
-  std::atomic<std::uint64_t> forgotten_{0};
+  std::atomic<std::uint64_t> evicted_{0};
 };
 
 RateLimiter::RateLimiter(std::shared_ptr<Table> table) noexcept : table_(std::move(table)) {}
@@ -187,7 +189,7 @@ Middleware RateLimiter::middleware() const {
   };
 }
 
-RateLimitVerdict RateLimiter::take(std::string_view key, TimePoint now) noexcept {
+RateLimitDecision RateLimiter::take(std::string_view key, TimePoint now) noexcept {
   return table_->take(key, now);
 }
 

@@ -39,7 +39,7 @@ class ForwardedBody final : public BodySource {
 };
 
 bool is_trusted(const ReverseProxyOptions& options, const std::optional<IpAddress>& address) {
-  if (!address) return options.trusts_unix_clients;
+  if (!address) return options.trusts_unix_peers;
   for (const IpNetwork& network : options.trusted_proxies) {
     if (network.contains(*address)) return true;
   }

@@ -33,7 +33,7 @@ Task<> answer(Request& request, Response& response) {
   if (!sent) co_return;
   http::ResourceVersion version;
   version.tag = "v1";
-  if (*id == 2 && http::answer_conditions(request, response, version)) co_return;
+  if (*id == 2 && http::evaluate_preconditions(request, response, version)) co_return;
   response.send("number " + std::to_string(*id));
 }
 
@@ -45,9 +45,10 @@ http::Handler make_handler() {
   router.use(or_throw(http::RateLimiter::create({.requests = 1'000'000})).middleware());
   router.use(http::recover());
   router.use(or_throw(http::time_limit(1h)));
-  router.use(http::limit_body(1000));
-  router.use(or_throw(http::basic_authentication("a", http::one_of({{"ann", "secret"}}))));
-  router.use(http::entity_tags());
+  router.use(http::body_limit(1000));
+  router.use(
+      or_throw(http::basic_authentication("a", http::fixed_credentials({{"ann", "secret"}}))));
+  router.use(http::add_entity_tags());
   router.get("/{id}", answer);
   return std::move(router).handler();
 }

@@ -46,7 +46,7 @@ class HttpAuthentication : public test::Serving {
 
 TEST_F(HttpAuthentication, basic_asks_for_name_and_password) {
   serve_with(or_throw(http::basic_authentication(
-      "the \"admin\"", http::one_of({{"ann", "secret"}, {"bob", "other"}}))));
+      "the \"admin\"", http::fixed_credentials({{"ann", "secret"}, {"bob", "other"}}))));
   const std::string asks = R"(401 Basic realm="the \"admin\"", charset="UTF-8")";
   EXPECT_EQ(answer(""), asks);
   EXPECT_EQ(answer(basic("ann", "secret")), "200 user:ann");
@@ -60,7 +60,7 @@ TEST_F(HttpAuthentication, basic_asks_for_name_and_password) {
 }
 
 TEST_F(HttpAuthentication, bearer_says_why_a_token_is_refused) {
-  serve_with(or_throw(http::bearer_authentication("api", http::one_of_tokens({"t0k-en==", "x"}))));
+  serve_with(or_throw(http::bearer_authentication("api", http::fixed_tokens({"t0k-en==", "x"}))));
   EXPECT_EQ(answer(""), "401 Bearer realm=\"api\"");
   EXPECT_EQ(answer(basic("ann", "x")), "401 Bearer realm=\"api\"");
   EXPECT_EQ(answer("Authorization: Bearer t0k-en==\r\n"), "200 user:");
@@ -97,10 +97,10 @@ TEST_F(HttpAuthentication, a_route_cannot_name_the_user) {
 }
 
 TEST_F(HttpAuthentication, options_are_checked) {
-  const auto verifier = http::one_of({});
+  const auto verifier = http::fixed_credentials({});
   EXPECT_EQ(http::basic_authentication("a\r\nb", verifier).error(),
             http::ErrorCode::bad_field_value);
-  EXPECT_EQ(http::bearer_authentication("\xC3\xA4", http::one_of_tokens({})).error(),
+  EXPECT_EQ(http::bearer_authentication("\xC3\xA4", http::fixed_tokens({})).error(),
             http::ErrorCode::bad_field_value);
   EXPECT_EQ(http::basic_authentication("a", {}).error(), system_error(EINVAL));
   EXPECT_EQ(http::bearer_authentication("a", {}).error(), system_error(EINVAL));

@@ -23,7 +23,7 @@ class HttpConditions : public test::Serving {
     server_.reset();
     serve([version = std::move(version)](Request& request, Response& response) {
       response.headers().set("Content-Type", "text/x");
-      if (http::answer_conditions(request, response, version)) return;
+      if (http::evaluate_preconditions(request, response, version)) return;
       response.send("sent");
     });
   }
@@ -104,7 +104,7 @@ TEST_F(HttpConditions, encode_any_text_in_a_tag) {
 
 TEST_F(HttpConditions, are_evaluated_for_bodies_without_a_tag) {
   http::Router router;
-  router.use(http::entity_tags(100));
+  router.use(http::add_entity_tags(100));
   router.get("/", [](Request&, Response& response) {
     response.headers().set("Content-Type", "text/x");
     response.send("hello");

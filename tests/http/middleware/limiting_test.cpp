@@ -18,8 +18,8 @@ namespace tambour::limiting_test {
 namespace {
 
 using namespace std::chrono_literals;
+using http::RateLimitDecision;
 using http::RateLimiter;
-using http::RateLimitVerdict;
 using http::Request;
 using http::Response;
 
@@ -42,12 +42,12 @@ TEST(RateLimiter, has_a_bucket_for_each_client) {
   auto limiter = or_throw(RateLimiter::create({.requests = 60, .period = 1min, .burst = 3}));
   TimePoint now(1h);
   for (std::uint64_t left : {2U, 1U, 0U}) {
-    const RateLimitVerdict verdict = limiter.take("a", now);
-    EXPECT_TRUE(verdict.is_allowed);
-    EXPECT_EQ(verdict.left, left);
-    EXPECT_EQ(verdict.reset_after, (3 - left) * 1s);
+    const RateLimitDecision decision = limiter.take("a", now);
+    EXPECT_TRUE(decision.is_allowed);
+    EXPECT_EQ(decision.requests_left, left);
+    EXPECT_EQ(decision.reset_after, (3 - left) * 1s);
   }
-  const RateLimitVerdict refused = limiter.take("a", now + 400ms);
+  const RateLimitDecision refused = limiter.take("a", now + 400ms);
   EXPECT_FALSE(refused.is_allowed);
   EXPECT_EQ(refused.retry_after, 600ms);
   EXPECT_TRUE(limiter.take("b", now).is_allowed);
@@ -60,7 +60,7 @@ TEST(RateLimiter, has_a_bucket_for_each_client) {
   EXPECT_FALSE(limiter.take("a", now).is_allowed);
   EXPECT_EQ(limiter.stats().allowed, 8U);
   EXPECT_EQ(limiter.stats().refused, 4U);
-  EXPECT_EQ(limiter.stats().forgotten, 0U);
+  EXPECT_EQ(limiter.stats().evicted, 0U);
 }
 
 TEST(RateLimiter, allows_the_rate_in_the_long_run) {
@@ -77,7 +77,7 @@ TEST(RateLimiter, remembers_a_bounded_number_of_clients) {
   auto limiter = or_throw(RateLimiter::create({.requests = 1, .period = 1h, .clients_max = 64}));
   const TimePoint now(1h);
   for (int i = 0; i < 10'000; ++i) limiter.take(std::to_string(i), now);
-  EXPECT_GE(limiter.stats().forgotten, 10'000U - 64U - limiter.stats().refused);
+  EXPECT_GE(limiter.stats().evicted, 10'000U - 64U - limiter.stats().refused);
   // A client that comes again at once is still known, whatever came before.
   limiter.take("last", now);
   EXPECT_FALSE(limiter.take("last", now).is_allowed);
@@ -221,8 +221,8 @@ TEST_F(HttpLimiting, bodies_have_limits_by_route) {
     if (body) response.send(std::to_string(body->size()));
   };
   router.post("/", read);
-  router.post("/small", http::with_middleware({http::limit_body(10)}, read));
-  router.post("/large", http::with_middleware({http::limit_body(1000)}, read));
+  router.post("/small", http::with_middleware({http::body_limit(10)}, read));
+  router.post("/large", http::with_middleware({http::body_limit(1000)}, read));
   serve(std::move(router).handler(), options);
   const auto post = [this](const std::string& target, std::size_t size, bool is_chunked) {
     const std::string body(size, 'x');
