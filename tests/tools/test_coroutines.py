@@ -17,6 +17,8 @@ SHAPES = ROOT / "tests/package/coroutine_shapes.cpp"
 MESSAGES = {
     "frame": "co_await in a condition",
     "temporary": "this temporary of a co_await",
+    "variable": "this aggregate variable",
+    "list": "this braced list",
     "operand": "the operand of this co_await",
     "between": "this co_await between",
     "loop": "in the condition of a loop",
@@ -26,6 +28,7 @@ MESSAGES = {
 SEEDED = """\
 #include <functional>
 #include <string>
+#include <vector>
 #include <tambour/tambour.h>
 using namespace tambour;
 struct Options { std::string path; int level = 0; };
@@ -40,6 +43,16 @@ Task<> braces() { co_await open({.path = "x"}); }  // temporary
 Task<> captures(std::string text) { co_await call([text] {}); }  // temporary
 Task<> reference(std::string text) { co_await call([&text] {}); }
 Task<> trivial() { co_await plain({.level = 1}); }
+Task<bool> names(std::vector<std::string> list);
+Task<std::string> name();
+Task<> variable() { Options options{.path = co_await name()}; }  // variable
+Task<> copied() { const Options options = {co_await name(), 1}; }  // variable
+Task<> trivial_variable() { Plain options{.level = co_await number(1)}; }
+Task<> named() { std::string text = co_await name(); Options options{.path = std::move(text)}; }
+Task<> listed() { co_await names({"a", "b"}); }  // temporary list
+Task<> awaited() { std::vector<std::string> list{co_await name(), "b"}; }  // list
+Task<> in_a_lambda() { co_await call([] { std::vector<int> list{1, 2}; }); }
+Task<> list_before() { std::vector<std::string> list{"a", "b"}; co_await names(std::move(list)); }
 Task<> constructed() { co_await number(int(std::string("x").size())); }
 Task<> task_of(bool flag) { co_await (flag ? number(1) : number(2)); }  // operand choice
 Task<> argument(bool flag) { co_await number(flag ? 1 : 2); }  // choice
