@@ -13,9 +13,10 @@
 using namespace tambour;
 using namespace std::chrono_literals;
 
-constexpr std::array<const char*, 8> change_names{"created",        "removed",         "renamed",
-                                                  "modified",       "closed",          "attributes",
-                                                  "directory gone", "events were lost"};
+constexpr std::array<const char*, 10> change_names{
+    "created",           "removed",         "renamed", "moved in",
+    "moved out",         "modified",        "closed",  "attributes changed",
+    "directory removed", "events were lost"};
 
 using Paths = std::map<fs::WatchId, std::string>;
 

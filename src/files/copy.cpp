@@ -11,6 +11,7 @@
 
 #include <tambour/file/file.h>
 #include <tambour/fs/contents.h>
+#include <tambour/fs/paths.h>
 
 #include "base/failure.h"
 #include "files/calls.h"
@@ -96,7 +97,7 @@ Task<Result<std::uint64_t>> copy_contents(const File& from, File& to) {
 
 }  // namespace
 
-Task<Result<std::uint64_t>> copy_file(std::string from, std::string to, Existing existing) {
+Task<Result<std::uint64_t>> copy_file(std::string from, std::string to, CopyOptions options) {
   const TaskContext& context = co_await this_task;
   auto source = co_await File::open(std::move(from));
   if (!source) co_return std::unexpected(source.error());
@@ -110,7 +111,8 @@ Task<Result<std::uint64_t>> copy_file(std::string from, std::string to, Existing
   const bool is_created = opened.has_value();
   cleanup.set_created(is_created);
   // Not truncated yet: it may be the same file.
-  if (existing == Existing::replace && !is_created && opened.error() == system_error(EEXIST))
+  if (options.existing == ExistingFile::replace && !is_created &&
+      opened.error() == system_error(EEXIST))
     opened = co_await call_open(to, O_WRONLY | O_CREAT | O_NONBLOCK, permissions);
   if (!opened) co_return std::unexpected(opened.error());
   File copy = Access::make(std::move(*opened));
@@ -122,7 +124,15 @@ Task<Result<std::uint64_t>> copy_file(std::string from, std::string to, Existing
     if (!emptied) co_return std::unexpected(emptied.error());
   }
   auto copied = co_await copy_contents(*source, copy);
+  if (copied && options.sync) {
+    const auto synced = co_await copy.sync();
+    if (!synced) co_return std::unexpected(synced.error());
+  }
   if (copied) cleanup.set_created(false);
+  if (copied && options.sync) {
+    const auto synced = co_await sync_directory(detail::files::parent_of(to));
+    if (!synced) co_return std::unexpected(synced.error());
+  }
   co_return copied;
 }
 

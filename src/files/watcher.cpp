@@ -103,7 +103,7 @@ void Watcher::State::add(const inotify_event& event, std::string_view name) {
                      .is_directory = (event.mask & IN_ISDIR) != 0};
   if ((event.mask & IN_IGNORED) != 0) {
     ids.erase(found);
-    change.change = Change::directory_gone;
+    change.change = Change::directory_removed;
   } else if ((event.mask & IN_MOVE_SELF) != 0) {
     // The kernel would watch it at its new place, whose path is unknown. IN_IGNORED follows.
     ::inotify_rm_watch(fd.get(), event.wd);
@@ -111,7 +111,7 @@ void Watcher::State::add(const inotify_event& event, std::string_view name) {
   } else if ((event.mask & IN_MOVED_TO) != 0) {
     return add_moved_here(std::move(change), event.cookie);
   } else if ((event.mask & IN_MOVED_FROM) != 0) {
-    change.change = Change::removed;
+    change.change = Change::moved_out;
     queue.push_back({.event = std::move(change), .cookie = event.cookie, .read_at = Clock::now()});
     return;
   } else if ((event.mask & IN_CREATE) != 0) {
@@ -123,7 +123,7 @@ void Watcher::State::add(const inotify_event& event, std::string_view name) {
   } else if ((event.mask & IN_CLOSE_WRITE) != 0) {
     change.change = Change::closed;
   } else if ((event.mask & IN_ATTRIB) != 0 && !name.empty()) {
-    change.change = Change::attributes;
+    change.change = Change::attributes_changed;
   } else {
     return;  // Of the directory itself; IN_IGNORED follows IN_DELETE_SELF and IN_UNMOUNT.
   }
@@ -140,7 +140,7 @@ void Watcher::State::add_moved_here(ChangeEvent&& event, std::uint32_t cookie) {
     pending.event = std::move(event);
     return;
   }
-  event.change = Change::created;
+  event.change = Change::moved_in;
   queue.push_back({.event = std::move(event)});
 }
 
@@ -151,12 +151,12 @@ void Watcher::State::drop(WatchId directory) {
       return event.directory == directory;
     // The other half is left.
     if (event.directory == directory) {
-      event = {.change = Change::removed,
+      event = {.change = Change::moved_out,
                .directory = event.old_directory,
                .name = std::move(event.old_name),
                .is_directory = event.is_directory};
     } else if (event.old_directory == directory) {
-      event.change = Change::created;
+      event.change = Change::moved_in;
       event.old_directory = 0;
       event.old_name.clear();
     }
@@ -216,7 +216,9 @@ void Watcher::unwatch(WatchId directory) noexcept {
   }
 }
 
-Task<Result<ChangeEvent>> Watcher::next() {
+CancelSafeTask<Result<ChangeEvent>> Watcher::next() { return cancel_safe(read_next()); }
+
+Task<Result<ChangeEvent>> Watcher::read_next() {
   for (;;) {
     State* const state = state_.get();
     if (state == nullptr) co_return failure(EBADF);

@@ -98,11 +98,13 @@ Task<> play_with_copies(std::string folder) {
   }
   EXPECT_EQ(error_of(co_await fs::copy_file(from, to)), system_error(EEXIST));
   EXPECT_TRUE(co_await fs::replace_file(from, "short"));
-  EXPECT_EQ(co_await fs::copy_file(from, to, fs::Existing::replace), 5U);
+  EXPECT_EQ(co_await fs::copy_file(from, folder + "/synced", {.sync = true}), 5U);
+  EXPECT_EQ(co_await fs::copy_file(from, to, {.existing = fs::ExistingFile::replace}), 5U);
   EXPECT_EQ(co_await fs::read_file(to), "short");
   // One file under two names is not emptied.
   EXPECT_TRUE(co_await fs::create_hard_link(from, folder + "/same"));
-  EXPECT_EQ(error_of(co_await fs::copy_file(from, folder + "/same", fs::Existing::replace)),
+  EXPECT_EQ(error_of(co_await fs::copy_file(from, folder + "/same",
+                                            {.existing = fs::ExistingFile::replace})),
             system_error(EINVAL));
   EXPECT_EQ(co_await fs::read_file(from), "short");
   EXPECT_EQ(error_of(co_await fs::copy_file(folder, to)), system_error(EISDIR));

@@ -95,7 +95,7 @@ TEST_P(Watchers, report_each_kind_of_change_in_order) {
   expect(Change::created, *id, "file");
   expect(Change::modified, *id, "file");
   expect(Change::closed, *id, "file");
-  expect(Change::attributes, *id, "file");
+  expect(Change::attributes_changed, *id, "file");
   expect(Change::created, *id, "inner", true);
   expect(Change::removed, *id, "file");
   expect_nothing();
@@ -108,7 +108,7 @@ TEST_P(Watchers, join_the_halves_of_a_rename) {
   EXPECT_NE(*first, *second);
   write_to(folder.path() + "/outside");
   ASSERT_EQ(std::rename((folder.path() + "/outside").c_str(), (a + "/x").c_str()), 0);
-  expect(Change::created, *first, "x");
+  expect(Change::moved_in, *first, "x");
   ASSERT_EQ(std::rename((a + "/x").c_str(), (b + "/y").c_str()), 0);
   const fs::ChangeEvent moved = next();
   EXPECT_EQ(moved.change, Change::renamed);
@@ -119,7 +119,7 @@ TEST_P(Watchers, join_the_halves_of_a_rename) {
   // Moved to where nothing is watched: later events wait for the half that does not come.
   ASSERT_EQ(std::rename((b + "/y").c_str(), (folder.path() + "/z").c_str()), 0);
   ::mkdir((a + "/later").c_str(), 0755);
-  expect(Change::removed, *second, "y");
+  expect(Change::moved_out, *second, "y");
   expect(Change::created, *first, "later", true);
   expect_nothing();
 }
@@ -135,7 +135,7 @@ TEST_P(Watchers, wait_once_for_the_other_halves_of_many_renames) {
     ASSERT_EQ(std::rename((a + name).c_str(), (b + name).c_str()), 0);
   }
   const auto before = std::chrono::steady_clock::now();
-  for (int i = 0; i < count; ++i) expect(Change::removed, *id, std::to_string(i), true);
+  for (int i = 0; i < count; ++i) expect(Change::moved_out, *id, std::to_string(i), true);
   // One wait for each of them would take 6 seconds.
   EXPECT_LT(std::chrono::steady_clock::now() - before, 3s);
 }
@@ -145,9 +145,9 @@ TEST_P(Watchers, report_the_end_of_a_directory) {
   const auto second = watcher.watch(b);
   ASSERT_TRUE(first && second);
   ASSERT_EQ(::rmdir(a.c_str()), 0);
-  expect(Change::directory_gone, *first, "");
+  expect(Change::directory_removed, *first, "");
   ASSERT_EQ(std::rename(b.c_str(), (folder.path() + "/c").c_str()), 0);
-  expect(Change::directory_gone, *second, "");
+  expect(Change::directory_removed, *second, "");
   ::mkdir(a.c_str(), 0755);
   const auto again = watcher.watch(a);
   ASSERT_TRUE(again);
@@ -155,6 +155,32 @@ TEST_P(Watchers, report_the_end_of_a_directory) {
   write_to(folder.path() + "/c/unseen");
   ::mkdir((a + "/seen").c_str(), 0755);
   expect(Change::created, *again, "seen", true);
+}
+
+TEST_P(Watchers, report_the_end_of_a_directory_when_nothing_has_it_open) {
+  const auto id = watcher.watch(a);
+  ASSERT_TRUE(id);
+  const std::string path = a + "/file";
+  UniqueFd open(::open(path.c_str(), O_CREAT | O_RDONLY | O_CLOEXEC, 0600));
+  ASSERT_EQ(::unlink(path.c_str()), 0);
+  expect(Change::created, *id, "file");
+  expect(Change::removed, *id, "file");
+  ASSERT_EQ(::rmdir(a.c_str()), 0);
+  expect_nothing();
+  open.reset();
+  expect(Change::directory_removed, *id, "");
+}
+
+/// next() loses nothing if another argument completes first.
+TEST_P(Watchers, are_arguments_of_select) {
+  const auto id = watcher.watch(a);
+  ASSERT_TRUE(id);
+  run([](fs::Watcher& from) -> Task<> {
+    const auto first = co_await select(from.next(), sleep_for(1ms));
+    EXPECT_EQ(first.index(), 1U);
+  }(watcher));
+  ::mkdir((a + "/x").c_str(), 0755);
+  expect(Change::created, *id, "x", true);
 }
 
 TEST_P(Watchers, forget_what_is_unwatched) {
@@ -219,12 +245,12 @@ TEST_P(Watchers, are_stopped_without_losing_events) {
   run([](fs::Watcher& from) -> Task<> {
     auto got = co_await timeout(1ms, from.next());
     if (got) {
-      EXPECT_EQ(got->change, Change::removed);  // On a slow machine.
+      EXPECT_EQ(got->change, Change::moved_out);  // On a slow machine.
     }
   }(watcher));
   ::mkdir((a + "/y").c_str(), 0755);
   fs::ChangeEvent event = next();
-  if (event.change == Change::removed) event = next();
+  if (event.change == Change::moved_out) event = next();
   EXPECT_EQ(event.name, "y");
 }
 

@@ -43,18 +43,26 @@ struct ReplaceOptions {
 [[nodiscard]] Task<Result<>> replace_file(std::string path, std::string contents,
                                           ReplaceOptions options = {});
 
-enum class Existing : std::uint8_t {
+enum class ExistingFile : std::uint8_t {
   fail,     ///< EEXIST
   replace,  ///< It is overwritten, not atomically, and keeps its owner and permissions.
+};
+struct CopyOptions {
+  ExistingFile existing = ExistingFile::fail;
+  /// Waits until contents and name of the copy are on the disk: fsync(2) of the file and of its
+  /// directory. Without it, a power failure may leave an incomplete copy.
+  bool sync = false;
 };
 /// Copies the contents and permissions (less the umask) of a regular file, and returns the number
 /// of bytes. The kernel copies if it can, and file systems such as Btrfs and XFS share the blocks:
 /// copy_file_range(2). Otherwise the bytes pass through a buffer of 128 KiB. Symbolic links are
 /// followed. A new file is removed again if copying fails or is stopped; a replaced one keeps a
 /// part of the new contents. Fails with EISDIR if `from` is a directory, EINVAL if it is not a
-/// regular file or if both are the same file, ENOSPC and other errors of File.
+/// regular file or if both are the same file, ENOSPC and other errors of File. If syncing the
+/// directory fails, or the task is stopped before that, the error is returned although the copy is
+/// complete.
 [[nodiscard]] Task<Result<std::uint64_t>> copy_file(std::string from, std::string to,
-                                                    Existing existing = Existing::fail);
+                                                    CopyOptions options = {});
 
 }  // namespace tambour::fs
 

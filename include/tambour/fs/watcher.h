@@ -11,6 +11,7 @@
 #include <string>
 
 #include <tambour/base/result.h>
+#include <tambour/task/select.h>
 #include <tambour/task/task.h>
 
 #pragma GCC visibility push(default)
@@ -22,14 +23,18 @@ class EventLoop;
 namespace fs {
 
 enum class Change : std::uint8_t {
-  created,     ///< A name was created, or moved here from a directory that is not watched.
-  removed,     ///< A name was removed, or moved to a directory that is not watched.
-  renamed,     ///< `old_name` in the directory `old_directory` has become `name` in `directory`.
-  modified,    ///< The contents of a file were written or truncated; also in the middle of it.
-  closed,      ///< A file that was open for writing was closed: usually the time to read it.
-  attributes,  ///< Permissions, owner, times or the number of links have changed.
-  directory_gone,  ///< The watched directory was removed, renamed or unmounted; it is not watched
-                   ///< any more. `name` is empty.
+  created,    ///< A name was created: a file, which may still be empty, a directory or a link.
+  removed,    ///< A name was removed.
+  renamed,    ///< `old_name` in the directory `old_directory` has become `name` in `directory`.
+  moved_in,   ///< `name` was moved here from a directory that is not watched. No `closed` follows.
+  moved_out,  ///< `name` was moved to a directory that is not watched.
+  modified,   ///< The contents of a file were written or truncated; also in the middle of it.
+  closed,     ///< A file that was open for writing was closed: usually the time to read it.
+  attributes_changed,  ///< Permissions, owner, times or the number of links have changed.
+  /// The watched directory was removed, renamed or unmounted; it is not watched any more. `name` is
+  /// empty. While a process has the removed directory, or a file that was removed from it, open,
+  /// the kernel keeps the directory, and reports the removal only when the last of them is closed.
+  directory_removed,
   /// Events were lost, because the task did not read them fast enough (sysctl
   /// fs.inotify.max_queued_events) or memory was short: read all watched directories again.
   overflow,
@@ -82,7 +87,8 @@ class Watcher {
   /// Waits for the next event. Fails with ECANCELED if the task is asked to stop, without losing an
   /// event, and with EBADF if the watcher is closed. Destroying the task loses no event either.
   /// Moving, closing or destroying the watcher meanwhile is not allowed: end the task first.
-  [[nodiscard]] Task<Result<ChangeEvent>> next();
+  /// Cancel safe: may be an argument of select().
+  [[nodiscard]] CancelSafeTask<Result<ChangeEvent>> next();
 
   [[nodiscard]] bool is_open() const noexcept { return state_ != nullptr; }
   void close() noexcept;
@@ -91,6 +97,7 @@ class Watcher {
 
  private:
   struct [[gnu::visibility("hidden")]] State;
+  [[nodiscard]] Task<Result<ChangeEvent>> read_next();
   std::unique_ptr<State> state_;
 };
 
