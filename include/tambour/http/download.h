@@ -2,8 +2,8 @@
 //
 //   auto file = co_await http::download(client, "https://example.org/image.iso", "/tmp/image.iso");
 //   if (!file) std::fprintf(stderr, "%s\n", file.error().message().c_str());
-// The most common mistake: two concurrent downloads to the same path, which write to the same
-// partial file.
+// The most common mistake: two concurrent downloads to the same path. In one process, the second
+// one fails with EBUSY; two processes would write to the same partial file.
 #pragma once
 
 #include <chrono>
@@ -75,17 +75,20 @@ using DownloadResult = Result<DownloadedFile, DownloadError>;
 /// Downloads `url` to the file `path`, which appears with all of its contents at once, and replaces
 /// an existing file.
 ///
-/// Until then, the contents are in `path`.part, and the version in `path`.part.info. An attempt
-/// continues there (RFC 9110, section 14) if the response had a strong validator: an ETag that is
-/// not weak, or a Last-Modified that is at least a minute older than the Date. If the file on the
-/// server has changed, the download starts over. Without a validator, the partial file is removed
-/// when the call fails. After a power failure, remove it: its end may be missing.
+/// Until then, the contents are in `path`.part, and the URL and the version in `path`.part.info,
+/// which only the owner may read, because the query of a URL may be a secret; user name and
+/// password of the URL are not stored. An attempt continues there (RFC 9110, section 14) if the
+/// response had a strong validator: an ETag that is not weak, or a Last-Modified that is at least a
+/// minute older than the Date. If the file on the server has changed, the download starts over.
+/// Without a validator, the partial file is removed when the call fails. After a power failure,
+/// remove it: its end may be missing.
 ///
 /// Time limits: those of the client for each attempt; set ClientOptions::total_timeout only if it
 /// suffices for the whole file. `timeout(1h, download(...))` limits all attempts together.
 /// Cancellation: fails with ECANCELED; what was received stays for the next call.
 /// Errors: those of Client::send() and IncomingBody::read(), of files, and
-/// http::ErrorCode::unexpected_status and bad_content_range. Throws std::bad_alloc.
+/// http::ErrorCode::unexpected_status and bad_content_range; EBUSY if this process downloads to the
+/// same path already, which is compared as a text. Throws std::bad_alloc.
 /// Lifetime: the client must exist until the task has ended.
 [[nodiscard]] Task<DownloadResult> download(Client& client, std::string url, std::string path,
                                             DownloadOptions options = {});

@@ -26,6 +26,7 @@
 #include <tambour/http/client.h>
 #include <tambour/http/fields.h>
 #include <tambour/net/retry_policy.h>
+#include <tambour/task/select.h>
 #include <tambour/task/task.h>
 
 namespace tambour::http::detail::event_source {
@@ -73,7 +74,8 @@ class EventReader {
   /// Waits for the next event; no value at the end of the body, where an incomplete event is
   /// discarded. Comments, and fields that the standard does not define, are skipped. Fails like
   /// IncomingBody::read(), and with http::ErrorCode::event_line_too_long and event_too_large. An
-  /// error is final. Throws std::bad_alloc.
+  /// error is final, ECANCELED too. Throws std::bad_alloc; what has arrived of an event is then
+  /// lost, and further calls fail with ENOMEM.
   [[nodiscard]] Task<Result<std::optional<ReceivedEvent>>> next();
 
   /// The last id that the server has sent with an event, or alone; empty: none.
@@ -90,8 +92,8 @@ class EventReader {
 struct EventSourceOptions {
   /// The delays before the client reconnects. `delay` is used until the server sends another one in
   /// a "retry" field; it doubles with each failed attempt, up to `delay_max`, which also limits the
-  /// delay that the server sends. `attempts_max` counts failed attempts without a stream in
-  /// between.
+  /// delay that the server sends; 100 ms are the least that a server can ask for. `attempts_max`
+  /// counts failed attempts without a stream in between.
   RetryPolicy retry{.attempts_max = RetryPolicy::unlimited,
                     .delay = std::chrono::seconds(3),
                     .delay_max = std::chrono::minutes(1)};
@@ -128,12 +130,15 @@ class EventSource {
   /// further connections (204). Fails with the errors of Client::send() and EventReader::next()
   /// after which the client gives up, with the last error after RetryPolicy::attempts_max, and with
   /// http::ErrorCode::unexpected_status (see status()) and not_an_event_stream; a further call
-  /// connects again then. Fails with ECANCELED if the task was asked to stop, which closes the
-  /// connection; a further call connects again, and the server continues after last_event_id().
-  /// Throws std::bad_alloc.
-  [[nodiscard]] Task<Result<std::optional<ReceivedEvent>>> next();
+  /// connects again then. Throws std::bad_alloc; a further call connects again.
+  ///
+  /// Cancellation: fails with ECANCELED if the task was asked to stop. The connection stays open,
+  /// and no event is lost; the source receives one event ahead. Cancel safe: may be an argument of
+  /// select(). Destroy the source to close the connection.
+  [[nodiscard]] CancelSafeTask<Result<std::optional<ReceivedEvent>>> next();
 
-  /// A program may store it, and continue after a restart: see EventSourceOptions::last_event_id.
+  /// The last id of the events that next() has returned. A program may store it, and continue after
+  /// a restart: see EventSourceOptions::last_event_id.
   [[nodiscard]] const std::string& last_event_id() const noexcept;
   /// Of the last response; no value before it.
   [[nodiscard]] std::optional<Status> status() const noexcept;

@@ -42,7 +42,8 @@ class MultipartForm {
   /// A file whose contents are in memory. Without a content type and a file name with an extension,
   /// it is application/octet-stream.
   void add_contents(std::string_view name, Buffer contents, FormFile file);
-  /// A file that is opened by attach_to(), and read while the request is sent.
+  /// A file that is opened by attach_to(), and read while the request is sent. attach_to() fails
+  /// with ENOENT if the path is empty.
   void add_file(std::string_view name, std::string path, FormFile file = {});
 
   /// Opens the files, and makes the form the body of `request`, with its Content-Type and its
@@ -60,7 +61,8 @@ class MultipartForm {
     std::string name{};
     bool is_file = false;
     FormFile file{};
-    std::string path{};  ///< Empty: `contents`.
+    std::string path{};  ///< If `is_read_from_path`; otherwise `contents`.
+    bool is_read_from_path = false;
     Buffer contents{};
   };
 

@@ -210,20 +210,23 @@ Task<Result<ClientResponse>> Shared::exchange_with_retries(Message& message, Tim
   tambour::detail::client::Backoff backoff(policy);
   for (unsigned attempts = 1;; ++attempts) {
     const bool may_be_repeated = message.may_be_repeated();
-    Attempt attempt = co_await exchange(message, deadline);
-    Result<ClientResponse>& response = attempt.response;
-    if (attempts >= policy.attempts_max || (attempt.may_be_sent && !may_be_repeated))
-      co_return std::move(response);
     Duration delay = backoff.next(loop::core_of(loop).backend().random());
-    if (response) {
-      const auto asked = retry_after(*response, wall_time(loop));
-      if (!options.retry_unavailable || !asked || *asked > options.retry_after_max)
+    {
+      // The response does not occupy its connection during the delay.
+      Attempt attempt = co_await exchange(message, deadline);
+      Result<ClientResponse>& response = attempt.response;
+      if (attempts >= policy.attempts_max || (attempt.may_be_sent && !may_be_repeated))
         co_return std::move(response);
-      delay = std::max(delay, *asked);
-      auto discarded = co_await response->read_all(discarded_bytes_max);
-      static_cast<void>(discarded);
-    } else if (!tambour::detail::client::may_pass(response.error())) {
-      co_return std::move(response);
+      if (response) {
+        const auto asked = retry_after(*response, wall_time(loop));
+        if (!options.retry_unavailable || !asked || *asked > options.retry_after_max)
+          co_return std::move(response);
+        delay = std::max(delay, *asked);
+        auto discarded = co_await response->read_all(discarded_bytes_max);
+        static_cast<void>(discarded);
+      } else if (!tambour::detail::client::may_pass(response.error())) {
+        co_return std::move(response);
+      }
     }
     const auto slept = co_await sleep_for(delay, {});
     if (!slept) co_return std::unexpected(slept.error());

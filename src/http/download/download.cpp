@@ -153,6 +153,8 @@ Result<> Download::check_range(const ClientResponse& response) {
   if (range->total && part_.total() && *range->total != *part_.total())
     return failure(http::ErrorCode::bad_content_range);
   if (range->total) part_.set_total(*range->total);
+  // A range of unknown length may end before the file does.
+  if (!part_.total()) return failure(http::ErrorCode::bad_content_range);
   if (part_.total() && *part_.total() > options_.bytes_max)
     return failure(http::ErrorCode::body_too_large);
   return {};

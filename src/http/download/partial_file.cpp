@@ -4,13 +4,18 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <mutex>
+#include <set>
 #include <string_view>
 #include <utility>
 
 #include <tambour/fs/contents.h>
 #include <tambour/fs/paths.h>
+#include <tambour/loop/event_loop.h>
+#include <tambour/task/cancellation.h>
 
 #include "base/parse_number.h"
+#include "loop/core.h"
 
 namespace tambour::http::detail::download {
 namespace {
@@ -32,15 +37,58 @@ std::string directory_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
+/// A password must not be stored in a file.
+std::string without_userinfo(std::string url) {
+  const std::size_t scheme_end = url.find("://");
+  if (scheme_end == std::string::npos) return url;
+  const std::size_t begin = scheme_end + 3;
+  const std::size_t end = std::min(url.find_first_of("/?#", begin), url.size());
+  const std::size_t at = url.rfind('@', end);
+  if (at != std::string::npos && at >= begin && at < end) url.erase(begin, at + 1 - begin);
+  return url;
+}
+
+/// The paths to which this process downloads, each with its kernel or simulated host.
+struct PathsInUse {
+  std::mutex mutex;
+  std::set<std::pair<const void*, std::string>> paths;
+};
+
+PathsInUse& paths_in_use() {
+  static PathsInUse in_use;
+  return in_use;
+}
+
 }  // namespace
 
 PartialFile::PartialFile(std::string url, std::string path)
-    : url_(std::move(url)),
+    : url_(without_userinfo(std::move(url))),
       path_(std::move(path)),
       part_path_(path_ + ".part"),
       info_path_(path_ + ".part.info") {}
 
+PartialFile::~PartialFile() {
+  if (system_ == nullptr) return;
+  PathsInUse& in_use = paths_in_use();
+  const std::scoped_lock lock(in_use.mutex);
+  const auto found = std::ranges::find_if(in_use.paths, [this](const auto& entry) {
+    return entry.first == system_ && entry.second == path_;
+  });
+  if (found != in_use.paths.end()) in_use.paths.erase(found);
+}
+
+bool PartialFile::lock(const void* system) {
+  PathsInUse& in_use = paths_in_use();
+  const std::scoped_lock lock(in_use.mutex);
+  const bool is_free = in_use.paths.emplace(system, path_).second;
+  if (is_free) system_ = system;
+  return is_free;
+}
+
 Task<Result<>> PartialFile::open() {
+  const TaskContext& context = co_await this_task;
+  if (!lock(&loop::core_of(*context.loop).backend().system()))
+    co_return std::unexpected(system_error(EBUSY));
   // What cannot be read is downloaded again.
   const auto info = co_await fs::read_file(info_path_, info_bytes_max);
   if (!info) co_return {};
@@ -78,6 +126,8 @@ Task<Result<>> PartialFile::restart(std::string validator, std::optional<std::ui
   info.append(total_ ? std::to_string(*total_) : "").append("\n");
   fs::ReplaceOptions options;
   options.sync = false;
+  // The query of the URL may be a secret, too.
+  options.permissions = 0600;
   auto written = fs::replace_file(info_path_, std::move(info), options);
   co_return co_await std::move(written);
 }
@@ -109,8 +159,9 @@ Task<Result<>> PartialFile::finish(bool sync) {
 Task<> PartialFile::abandon() {
   if (!file_.is_open() || can_continue()) co_return;
   file_.close();
-  static_cast<void>(co_await fs::remove_file(part_path_));
-  static_cast<void>(co_await fs::remove_file(info_path_));
+  // Also if the task was asked to stop.
+  static_cast<void>(co_await uncancellable(fs::remove_file(part_path_)));
+  static_cast<void>(co_await uncancellable(fs::remove_file(info_path_)));
 }
 
 }  // namespace tambour::http::detail::download

@@ -16,8 +16,12 @@ namespace tambour::http::detail::download {
 class PartialFile {
  public:
   PartialFile(std::string url, std::string path);
+  PartialFile(const PartialFile&) = delete;
+  PartialFile& operator=(const PartialFile&) = delete;
+  ~PartialFile();
 
-  /// Opens what an earlier call has left, if it is of the same URL.
+  /// Opens what an earlier call has left, if it is of the same URL. Fails with EBUSY if another
+  /// download of this process has the path.
   [[nodiscard]] Task<Result<>> open();
   /// Removes the contents, and records the version of those that follow. An empty validator: they
   /// cannot be continued.
@@ -37,10 +41,14 @@ class PartialFile {
   [[nodiscard]] bool is_whole() const noexcept { return !total_ || bytes_ == *total_; }
 
  private:
-  std::string url_;
+  /// False: another download has the path on this system, of the kernel or a simulated host.
+  [[nodiscard]] bool lock(const void* system);
+
+  std::string url_;  ///< Without user name and password.
   std::string path_;
   std::string part_path_;
   std::string info_path_;
+  const void* system_ = nullptr;  ///< Null: the path is not locked.
   File file_;
   std::uint64_t bytes_ = 0;
   std::string validator_;

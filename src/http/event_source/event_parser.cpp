@@ -2,6 +2,7 @@
 #include "http/event_source/event_parser.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <span>
 #include <utility>
@@ -21,6 +22,13 @@ std::string_view text_of(std::span<const std::byte> bytes) noexcept {
 }  // namespace
 
 Result<bool> EventParser::parse(Buffer& input) {
+  if (std::exchange(is_parsing_, true)) return std::unexpected(system_error(ENOMEM));
+  const auto parsed = parse_lines(input);
+  is_parsing_ = false;
+  return parsed;
+}
+
+Result<bool> EventParser::parse_lines(Buffer& input) {
   for (;;) {
     const auto has_line = take_line(input);
     if (!has_line || !*has_line) return has_line;

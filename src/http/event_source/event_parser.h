@@ -22,7 +22,8 @@ class EventParser {
 
   /// Removes lines from `input` until an event is complete. False: more input is needed, and
   /// `input` is empty. Fails with http::ErrorCode::event_line_too_long and event_too_large. Throws
-  /// std::bad_alloc. Must not be used after either.
+  /// std::bad_alloc; what has arrived of an event is then lost, and further calls fail with ENOMEM.
+  /// Must not be used after another error.
   [[nodiscard]] Result<bool> parse(Buffer& input);
   /// The event that parse() has completed.
   [[nodiscard]] ReceivedEvent take_event();
@@ -31,6 +32,7 @@ class EventParser {
   [[nodiscard]] std::optional<std::chrono::milliseconds> retry() const noexcept { return retry_; }
 
  private:
+  [[nodiscard]] Result<bool> parse_lines(Buffer& input);
   /// Takes the rest of a line, with its end, or a part of one. True if the line is complete.
   [[nodiscard]] Result<bool> take_line(Buffer& input);
   /// True if the line has completed an event.
@@ -44,6 +46,7 @@ class EventParser {
   std::string id_;    ///< Becomes the last id with the end of the event.
   std::string last_event_id_;
   std::optional<std::chrono::milliseconds> retry_;
+  bool is_parsing_ = false;                ///< Still true in the next call: an exception.
   bool may_have_mark_ = true;              ///< Of the byte order, at the begin of the stream.
   bool is_after_carriage_return_ = false;  ///< A line feed belongs to the last line.
 };

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <exception>
 #include <limits>
 #include <string_view>
 #include <utility>
@@ -13,11 +15,15 @@
 #include "http_message/characters.h"
 #include "http_message/failure.h"
 #include "loop/core.h"
+#include "task/scope_access.h"
 
 namespace tambour::http::detail::event_source {
 namespace {
 
 using client::is_temporary;
+
+/// The shortest delay that a server can ask for.
+constexpr std::chrono::milliseconds retry_min(100);
 
 bool is_event_stream(const Fields& fields) noexcept {
   std::string_view type = fields.get("Content-Type").value_or("");
@@ -37,11 +43,55 @@ Source::Source(Client& client, std::string url, EventSourceOptions options)
     : client_(client),
       url_(std::move(url)),
       options_(std::move(options)),
+      returned_event_id_(options_.last_event_id),
       last_event_id_(options_.last_event_id),
       delay_(options_.retry.delay),
       backoff_(options_.retry) {}
 
-Task<Result<std::optional<ReceivedEvent>>> Source::next() {
+Task<Source::Received> Source::next() {
+  if (!reading_) {
+    const TaskContext& context = co_await this_task;
+    reading_.emplace(*context.loop);
+  }
+  if (!received_ && thrown_ == nullptr) {
+    if (reading_->scope.empty()) tambour::detail::task::ScopeAccess::start(reading_->scope, read());
+    const auto waited = co_await reading_->has_received.wait();
+    if (!waited) co_return std::unexpected(waited.error());
+  }
+  if (thrown_ != nullptr) {
+    reading_->has_received.reset();
+    std::rethrow_exception(std::exchange(thrown_, nullptr));
+  }
+  if (*received_) returned_event_id_ = received_->value() ? (**received_)->id : last_event_id_;
+  Received received(*std::move(received_));
+  received_.reset();
+  reading_->has_received.reset();
+  reading_->is_wanted.set();
+  co_return received;
+}
+
+Task<> Source::read() {
+  try {
+    for (bool goes_on = true; goes_on;) {
+      reading_->is_wanted.reset();
+      received_.emplace(co_await receive());
+      goes_on = received_->has_value() && received_->value().has_value();
+      reading_->has_received.set();
+      if (!goes_on) break;
+      const auto wanted = co_await reading_->is_wanted.wait();
+      if (!wanted) break;
+    }
+  } catch (...) {
+    // The stream cannot be continued where it was: the next call of next() connects again.
+    thrown_ = std::current_exception();
+    reader_.reset();
+    response_.reset();
+    was_tried_ = false;
+    reading_->has_received.set();
+  }
+}
+
+Task<Source::Received> Source::receive() {
   std::optional<ReceivedEvent> none;
   for (;;) {
     if (has_ended_) co_return none;
@@ -133,7 +183,9 @@ void Source::end_stream() {
   // An id may have arrived without an event.
   last_event_id_ = reader_->last_event_id();
   if (const auto retry = reader_->retry()) {
-    delay_ = std::min<Duration>(*retry, std::max(options_.retry.delay_max, Duration::zero()));
+    // So that a server, and each proxy that answers for it, cannot make the client busy-loop.
+    const Duration delay_max = std::max(options_.retry.delay_max, Duration::zero());
+    delay_ = std::min<Duration>(std::max(*retry, retry_min), delay_max);
     backoff_ = tambour::detail::client::Backoff(with_delay(options_.retry, delay_));
   }
   reader_.reset();
@@ -152,7 +204,9 @@ EventSource::EventSource(EventSource&& other) noexcept = default;
 EventSource& EventSource::operator=(EventSource&& other) noexcept = default;
 EventSource::~EventSource() = default;
 
-Task<Result<std::optional<ReceivedEvent>>> EventSource::next() { return source_->next(); }
+CancelSafeTask<Result<std::optional<ReceivedEvent>>> EventSource::next() {
+  return cancel_safe(source_->next());
+}
 const std::string& EventSource::last_event_id() const noexcept { return source_->last_event_id(); }
 std::optional<Status> EventSource::status() const noexcept { return source_->status(); }
 std::uint64_t EventSource::connections() const noexcept { return source_->connections(); }

@@ -111,6 +111,7 @@ void MultipartForm::add_file(std::string_view name, std::string path, FormFile f
   part.file = std::move(file);
   if (part.file.file_name.empty()) part.file.file_name = path.substr(path.rfind('/') + 1);
   part.path = std::move(path);
+  part.is_read_from_path = true;
 }
 
 Task<Result<>> MultipartForm::attach_to(ClientRequest& request) {
@@ -131,7 +132,7 @@ Task<Result<>> MultipartForm::attach_to(ClientRequest& request) {
     head += "\r\n\r\n";
     size += head.size();
     pieces.back().bytes.append(head);
-    if (part.path.empty()) {
+    if (!part.is_read_from_path) {
       size += part.contents.size();
       pieces.back().bytes.append(std::move(part.contents));
     } else {

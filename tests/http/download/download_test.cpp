@@ -1,5 +1,6 @@
 // Downloads: what continues and what begins again, with a scripted server, in a simulation, and
 // with nginx.
+#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -305,6 +306,81 @@ TEST_F(Downloads, cancellation) {
   ASSERT_TRUE(download(once()));
   EXPECT_EQ(requests.at(0), "bytes=7-|\"v1\"");
   EXPECT_EQ(contents(), text);
+}
+
+/// A range of unknown length may end before the file does.
+TEST_F(Downloads, ranges_without_a_total) {
+  const auto chunked = [&](std::size_t sent) {
+    return and_close("HTTP/1.1 200 OK\r\n" + tag + "Transfer-Encoding: chunked\r\n\r\n14\r\n" +
+                     text.substr(0, sent));
+  };
+  answers = {chunked(7), part(text.substr(0, 12), 7, 5, tag, "bytes 7-11/*"), whole(text, 20, tag)};
+  const auto result = download();
+  ASSERT_TRUE(result) << error_of(result);
+  EXPECT_EQ(contents(), text);
+  EXPECT_EQ(requests, (std::vector<std::string>{"|", "bytes=7-|\"v1\"", "|"}));
+  requests.clear();
+  // With the total of an earlier response, the range is used.
+  answers = {whole(text, 7, tag), part(text, 7, 13, tag, "bytes 7-19/*")};
+  ASSERT_TRUE(download());
+  EXPECT_EQ(requests.size(), 2U);
+}
+
+TEST_F(Downloads, passwords_are_not_stored) {
+  answers = {whole(text, 7, tag)};
+  const std::string url = server.url();
+  const auto with = [&](const std::string& userinfo) {
+    std::optional<DownloadResult> result;
+    Client client(loop);
+    spawn(loop, [&]() -> Task<> {
+      const std::string to = url.substr(0, 7) + userinfo + url.substr(7) + "?a@b";
+      result.emplace(co_await http::download(client, to, target(), once()));
+      loop.stop();
+    });
+    loop.run();
+    return std::move(*result);
+  };
+  EXPECT_FALSE(with("user:secret@"));
+  EXPECT_EQ(contents(".part.info").find("secret"), std::string::npos) << contents(".part.info");
+  EXPECT_NE(contents(".part.info").find("?a@b"), std::string::npos);
+  EXPECT_EQ(std::filesystem::status(target() + ".part.info").permissions(),
+            std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  answers = {part(text, 7, 13, tag)};
+  EXPECT_TRUE(with("user:changed@")) << "the same file";
+}
+
+TEST_F(Downloads, one_at_a_time_has_a_path) {
+  answers = {whole(text, 20, tag)};
+  Client client(loop);
+  std::vector<std::string> errors;
+  spawn(loop, [&]() -> Task<> {
+    auto first = spawn(loop, http::download(client, server.url(), target(), fast()));
+    const auto second = co_await http::download(client, server.url(), target(), fast());
+    errors.push_back(error_of(second));
+    const auto done = co_await first.join();
+    errors.emplace_back(done ? "none" : "failed");
+    const auto third = co_await http::download(client, server.url(), target(), fast());
+    errors.push_back(error_of(third));
+    loop.stop();
+  });
+  loop.run();
+  EXPECT_EQ(errors, (std::vector<std::string>{system_error(EBUSY).message(), "none", "none"}));
+}
+
+TEST_F(Downloads, a_stop_removes_what_cannot_be_continued) {
+  Answer half = whole(text, 7, "");
+  half.closes = false;
+  half.reads_the_rest = true;
+  answers = {half};
+  Client client(loop);
+  spawn(loop, [&]() -> Task<> {
+    auto downloading = http::download(client, server.url(), target(), fast());
+    const auto result = co_await timeout(200ms, std::move(downloading));
+    EXPECT_FALSE(result);
+    loop.stop();
+  });
+  loop.run();
+  EXPECT_EQ(contents(".part"), "missing");
 }
 
 /// In a simulated network and on a simulated disk.

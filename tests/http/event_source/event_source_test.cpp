@@ -301,26 +301,56 @@ TEST_F(EventSources, the_time_limits_of_the_client_do_not_end_streams) {
   EXPECT_EQ(source.connections(), 1U);
 }
 
-TEST_F(EventSources, cancelled_waits) {
-  serve_answers({{.text = "data: a\nid: 1\n\ndata: b\nid: 2\n", .stays_open = true},
-                 {.text = "data: c\n\n", .stays_open = true}});
-  EventSource source(client_, url(), exact());
-  EXPECT_EQ(run(receive(source, 1)), "message(a)1;");
+TEST_F(EventSources, cancelled_waits_lose_nothing) {
+  serve([this](Request& request, Response& response) -> Task<> {
+    requests_.push_back(std::string(request.path()));
+    or_throw(response.headers().set("Content-Type", "text/event-stream"));
+    for (const char* const text : {"data: a\n\nda", "ta: b\n\n", "data: c\n\n"}) {
+      if (!co_await response.write(text)) co_return;
+      static_cast<void>(co_await sleep_for(30s));
+    }
+  });
+  std::optional<EventSource> source(std::in_place, client_, url(), exact());
+  EXPECT_EQ(run(receive(*source, 1)), "message(a);");
+  // `b` arrives between two waits, and `c` afterwards.
   EXPECT_EQ(run([](EventSource& from) -> Task<std::string> {
               const auto event = co_await timeout(10s, from.next());
-              co_return event ? "event" : event.error().message();
-            }(source)),
-            system_error(ETIMEDOUT).message());
-  EXPECT_EQ(client_.connections(), 0U);
-  EXPECT_EQ(run(receive(source, 1)), "message(c)1;");
-  EXPECT_EQ(requests_.at(1), "text/event-stream|1")
-      << "an event that was not received does not count";
+              const auto first = co_await select(from.next(), sleep_for(10s));
+              static_cast<void>(co_await sleep_for(1min));
+              co_return (event ? "event" : event.error().message()) + std::to_string(first.index());
+            }(*source)),
+            system_error(ETIMEDOUT).message() + "1");
+  EXPECT_EQ(run(receive(*source, 1)), "message(b);");
   // A task that is destroyed while it waits.
   {
     TaskScope scope(loop_);
-    scope.spawn([&]() -> Task<> { static_cast<void>(co_await source.next()); });
+    scope.spawn([&]() -> Task<> { static_cast<void>(co_await source->next()); });
   }
+  EXPECT_EQ(run(receive(*source, 1)), "message(c);");
+  EXPECT_EQ(source->connections(), 1U);
   EXPECT_EQ(client_.connections(), 1U);
+  source.reset();
+  EXPECT_EQ(client_.connections(), 0U);
+}
+
+/// The id is that of the last event that next() has returned, although another one has arrived.
+TEST_F(EventSources, the_id_of_an_event_ahead) {
+  serve_answers({{.text = "data: a\nid: 1\n\ndata: b\nid: 2\n\n", .stays_open = true}});
+  EventSource source(client_, url(), exact());
+  EXPECT_EQ(run(receive(source, 1)), "message(a)1;");
+  run([]() -> Task<> { static_cast<void>(co_await sleep_for(1s)); }());
+  EXPECT_EQ(source.last_event_id(), "1");
+  EXPECT_EQ(run(receive(source, 1)), "message(b)2;");
+  EXPECT_EQ(source.last_event_id(), "2");
+}
+
+TEST_F(EventSources, a_delay_of_zero_is_no_busy_loop) {
+  serve_answers({{.text = "retry: 0\ndata: a\n\n"}, {.text = ""}, {.status = Status::no_content}});
+  EventSource source(client_, url(), exact());
+  EXPECT_EQ(run(receive(source, 2)), "message(a);end");
+  EXPECT_GE(delay(0), 100ms);
+  EXPECT_GE(delay(1), 100ms);
+  EXPECT_LT(delay(0), 1s);
 }
 
 TEST_F(EventSources, a_server_that_is_not_there_yet) {

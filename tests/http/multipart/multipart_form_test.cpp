@@ -126,6 +126,9 @@ TEST_P(MultipartForms, failures) {
   MultipartForm missing;
   missing.add_file("a", folder.path() + "/missing");
   EXPECT_EQ(sent(server, std::move(missing)), system_error(ENOENT).message());
+  MultipartForm unnamed;
+  unnamed.add_file("a", "");
+  EXPECT_EQ(sent(server, std::move(unnamed)), system_error(ENOENT).message());
   MultipartForm injected;
   injected.add_contents("a", Buffer("b"), {.content_type = "text/plain\r\nX: y"});
   EXPECT_EQ(sent(server, std::move(injected)),
