@@ -2,6 +2,7 @@
 // Includes all headers of <tambour/net/>.
 #pragma once
 
+#include <tambour/net/backoff.h>              // IWYU pragma: export
 #include <tambour/net/bind_options.h>         // IWYU pragma: export
 #include <tambour/net/byte_stream.h>          // IWYU pragma: export
 #include <tambour/net/codec.h>                // IWYU pragma: export

@@ -28,6 +28,10 @@ class Backoff {
 
   void reset() noexcept { next_ = first_; }
 
+  /// The next delay, from which nothing has been subtracted.
+  [[nodiscard]] Duration delay() const noexcept { return next_; }
+  void set_delay(Duration delay) noexcept { next_ = delay; }
+
  private:
   Duration max_;
   Duration first_;

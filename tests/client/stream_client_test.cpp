@@ -469,5 +469,30 @@ TEST_P(StreamClientsOnLoopback, reconnects_to_a_restarted_server) {
   EXPECT_TRUE(run_until([&] { return echoed == 2; }));
 }
 
+TEST(Backoff, delays_of_a_policy) {
+  EventLoop loop;
+  Backoff backoff(loop, {.attempts_max = 5, .delay = 1s, .delay_max = 3s, .jitter = 0});
+  const auto delays = [&backoff] {
+    std::vector<Duration> list;
+    while (const auto delay = backoff.next()) list.push_back(*delay);
+    return list;
+  };
+  EXPECT_EQ(delays(), (std::vector<Duration>{1s, 2s, 3s, 3s}));
+  EXPECT_EQ(backoff.failures(), 5U);
+  EXPECT_EQ(backoff.next(), std::nullopt);
+  backoff.reset();
+  EXPECT_EQ(backoff.failures(), 0U);
+  EXPECT_EQ(backoff.next(), 1s);
+  Backoff once(loop, {.attempts_max = 0});
+  EXPECT_EQ(once.next(), std::nullopt);
+  Backoff unlimited(loop, {.attempts_max = RetryPolicy::unlimited, .delay = 1s, .jitter = 0.5});
+  for (int i = 0; i < 100; ++i) {
+    const auto delay = unlimited.next();
+    ASSERT_TRUE(delay);
+    EXPECT_GE(*delay, 500ms);
+    EXPECT_LE(*delay, 10s);
+  }
+}
+
 }  // namespace
 }  // namespace tambour::stream_client_test

@@ -5,3 +5,4 @@ void greet(Connection& connection);
 void answer(Connection& connection, Buffer& buffer);
 void note(Connection& connection, const Error& error);
 void report(const ConnectFailure& failure);
+Task<bool> ask();
