@@ -163,6 +163,7 @@ TEST_P(Selections, accept_functions_and_tasks_that_are_declared_safe) {
   static_assert(CancelSafe<ConcurrentChannel<int>::Receive>);
   static_assert(CancelSafe<Stream::Read> && CancelSafe<Stream::ReadBuffer>);
   static_assert(CancelSafe<CancelSafeTask<int>>);
+  static_assert(CancelSafe<JoinHandle<int>::Join> && CancelSafe<JoinHandle<>::Join>);
   static_assert(!CancelSafe<TaskChannel<int>::Send>);
   static_assert(!CancelSafe<ConcurrentChannel<int>::Send>);
   static_assert(!CancelSafe<Stream::Write>);

@@ -182,6 +182,8 @@ class JoinHandle final : public detail::JoinHandleBase {
 
   class Join final : public detail::JoinWait {
    public:
+    static constexpr bool is_cancel_safe = true;
+
     explicit Join(JoinHandle& handle) noexcept : JoinWait(handle) {}
     Join(Join&& other) noexcept = default;
     Join& operator=(Join&&) = delete;
