@@ -114,7 +114,7 @@ int main(int argc, char** argv) try {
   Notes notes;
   http::Metrics metrics;
   http::ServerOptions options;
-  options.error_renderer = http::render_by_accept;
+  options.error_renderer = http::render_negotiated;
   options.on_response = [&](const Request& request, const Response& response) {
     metrics.record(request, response);
   };

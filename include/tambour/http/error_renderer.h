@@ -4,7 +4,7 @@
 // the parser, 500 after an exception, Response::send_error(). ServerOptions::error_renderer renders
 // all of them:
 //
-//   options.error_renderer = http::render_by_accept;
+//   options.error_renderer = http::render_negotiated;
 #pragma once
 
 #include <functional>
@@ -50,7 +50,7 @@ void render_problem_details(const Request& request, Response& response,
 void render_html(const Request& request, Response& response, const ErrorDescription& error);
 /// The format that the client prefers (Accept: RFC 9110, section 12.5.1): problem details, JSON,
 /// HTML or plain text, in this order if it prefers none of them. Adds "Vary: Accept".
-void render_by_accept(const Request& request, Response& response, const ErrorDescription& error);
+void render_negotiated(const Request& request, Response& response, const ErrorDescription& error);
 
 }  // namespace tambour::http
 

@@ -108,7 +108,7 @@ void render_html(const Request& /*request*/, Response& response, const ErrorDesc
   send_as(response, "text/html; charset=utf-8", page.append("</body></html>\n"));
 }
 
-void render_by_accept(const Request& request, Response& response, const ErrorDescription& error) {
+void render_negotiated(const Request& request, Response& response, const ErrorDescription& error) {
   Fields& fields = response.headers();
   if (!fields.has_token("Vary", "Accept") && !fields.has_token("Vary", "*"))
     static_cast<void>(fields.add("Vary", "Accept"));

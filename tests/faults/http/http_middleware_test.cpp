@@ -83,7 +83,7 @@ std::string exchange(EventLoop& loop) {
     bool failed = false;
     http::Metrics metrics;
     http::ServerOptions options;
-    options.error_renderer = http::render_by_accept;
+    options.error_renderer = http::render_negotiated;
     options.on_response = [&](const Request& request, const Response& response) {
       metrics.record(request, response);
     };

@@ -104,7 +104,7 @@ TEST_F(HttpErrors, have_the_form_of_the_renderer) {
 }
 
 TEST_F(HttpErrors, have_the_form_that_the_client_prefers) {
-  serve_errors(http::render_by_accept);
+  serve_errors(http::render_negotiated);
   const auto type_for = [this](const std::string& accept) {
     const std::string body =
         body_of(ask(get("/none", accept.empty() ? "" : "Accept: " + accept + "\r\n")));

@@ -1,0 +1,2 @@
+// Names that docs/processes.md does not declare.
+extern Process& child;
