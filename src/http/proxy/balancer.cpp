@@ -66,7 +66,8 @@ std::shared_ptr<Server> best_for(std::string_view key, Servers among) {
 
 std::string client_address(const Request& request) {
   const auto peer = request.connection().peer_endpoint();
-  return peer ? peer->address() : std::string();
+  const auto address = peer ? peer->ip_address() : std::nullopt;
+  return address ? address->unmapped().to_string() : std::string();
 }
 
 }  // namespace

@@ -70,7 +70,7 @@ bool Forwarding::is_answered_here() {
   }
   if (method == Method::options) {
     const auto left = request_->headers().get("Max-Forwards");
-    if (base::parse_number<std::uint32_t>(left.value_or("")) == 0) {
+    if (base::parse_number<std::uint32_t>(left.value_or("")) == 0U) {
       static_cast<void>(response_->send(Status::no_content));
       return true;
     }
@@ -119,7 +119,10 @@ void Forwarding::write_fields() {
   const bool needs_address =
       options.forwarded_fields != ForwardedFields::none || !options.trusted_proxies.empty();
   if (needs_address) {
-    if (const auto peer = connection.peer_endpoint()) client.address = peer->ip_address();
+    if (const auto peer = connection.peer_endpoint()) {
+      // A socket for both families reports IPv4 clients as mapped addresses.
+      if (const auto address = peer->ip_address()) client.address = address->unmapped();
+    }
   }
   client.is_trusted = is_trusted(options, client.address);
   set_forwarded(fields, client, options.forwarded_fields);

@@ -70,6 +70,23 @@ TEST_P(ProxySockets, bodies_pass_over_tcp) {
   EXPECT_EQ(proxy_->upstreams()[0].connections, 1U);
 }
 
+TEST_P(ProxySockets, ipv4_clients_of_a_socket_for_both_families_have_ipv4_addresses) {
+  serve(Endpoint::loopback_v4(0), [](Request& request, Response& response) {
+    response.send(request.headers().joined("X-Forwarded-For"));
+  });
+  auto both = http::Server::listen(loop(), or_throw(Endpoint::parse("[::]:0")), proxy_->handler());
+  if (!both) GTEST_SKIP() << "no IPv6";
+  run([](Endpoint to) -> Task<> {
+    auto stream = co_await TcpStream::connect(to);
+    EXPECT_TRUE(stream);
+    if (!stream) co_return;
+    Buffer in;
+    EXPECT_TRUE(co_await stream->write("GET / HTTP/1.1\r\nHost: a\r\n\r\n"));
+    const auto reply = co_await test::read_reply(*stream, in);
+    EXPECT_TRUE(reply && reply->body == "127.0.0.1") << (reply ? reply->body : "no reply");
+  }(Endpoint::loopback_v4(both->endpoint().port())));
+}
+
 TEST_P(ProxySockets, bodies_pass_over_a_unix_socket) {
   const test::TemporaryFolder folder;
   const std::string path = folder.path() + "/upstream.sock";
