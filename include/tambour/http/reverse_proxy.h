@@ -162,7 +162,8 @@ struct ReverseProxyOptions {
   /// How long a server may send nothing within the body of a response. The time in which the client
   /// does not read is not counted: see ServerOptions::write_timeout.
   Duration body_idle_timeout = std::chrono::seconds(60);
-  /// From the choice of the first server until the end of the response.
+  /// From the beginning of the handler until the end of the response. It includes resolving the
+  /// name of the upstream, connecting and retries.
   Duration total_timeout{};
   /// How long a tunnel (Upgrade) may transfer nothing.
   Duration tunnel_idle_timeout = std::chrono::minutes(10);
@@ -198,7 +199,8 @@ struct ReverseProxyOptions {
   /// Returns the index in `upstreams` of the upstream for a request. If it returns no value, or an
   /// upstream that is not available, `balancing` applies.
   std::function<std::optional<std::size_t>(const Request&)> choose_upstream{};
-  /// Answers a request that has failed. If it sends no response, the proxy does.
+  /// Answers a request that has failed. If it sends no response, the proxy calls
+  /// Response::send_error() with the status.
   std::function<void(const Request&, Response&, const ReverseProxyFailure&)> on_error{};
 };
 
@@ -237,7 +239,7 @@ struct ReverseProxyCounters {
 /// responses with any status. Fields of one connection are removed (RFC 9110, section 7.6.1); "TE:
 /// trailers" is kept. "Expect: 100-continue" is answered when the server has asked for the body. An
 /// upgrade that the server accepts, for example to WebSocket, becomes a tunnel that supports
-/// half-closed connections.
+/// half-closed connections. Interim responses (RFC 9110, section 15.2) from 102 are forwarded.
 ///
 /// Ownership: a handle. Its handlers may outlive it, and then answer with 503. Destroying it stops
 /// the health checks and closes unused connections. Destroy it before its loop.

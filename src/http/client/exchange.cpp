@@ -165,6 +165,8 @@ Task<Result<ResponseHead>> Exchange::receive_head(const RequestHead& request) {
       co_return failure(http::ErrorCode::too_many_interim_responses);
     if (head.status == Status::continue_ && may_send_body_) may_send_body_->set();
     if (on_interim_ != nullptr) (*on_interim_)(head);
+    if (interim_sink_ != nullptr && head.status != Status::continue_)
+      co_await interim_sink_->pass_interim(head);
     connection.parser.restart();
   }
 }

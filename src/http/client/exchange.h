@@ -30,6 +30,18 @@ struct OutgoingBody {
   bool expects_continue = false;
 };
 
+/// Gets the interim responses (RFC 9110, section 15.2) of an exchange but 100 (Continue) and 101.
+class InterimSink {
+ public:
+  InterimSink() = default;
+  InterimSink(const InterimSink&) = delete;
+  InterimSink& operator=(const InterimSink&) = delete;
+  virtual ~InterimSink() = default;
+
+  /// May move from the head. The response is not read before the task has ended.
+  [[nodiscard]] virtual Task<> pass_interim(ResponseHead& head) = 0;
+};
+
 /// The time limits of receiving a body.
 struct ReadLimits {
   Duration timeout{};          ///< For the next bytes; zero: none.
@@ -51,6 +63,8 @@ class Exchange final : public BodyStream {
   void set_interim_callback(Callback<void(const ResponseHead&)>& callback) noexcept {
     on_interim_ = callback ? &callback : nullptr;
   }
+  /// `sink` must exist until begin() has ended.
+  void set_interim_sink(InterimSink& sink) noexcept { interim_sink_ = &sink; }
   /// After begin() has succeeded.
   [[nodiscard]] const ResponseHead& head() const noexcept { return head_; }
   [[nodiscard]] IncomingBody& body() noexcept { return incoming_; }
@@ -111,6 +125,7 @@ class Exchange final : public BodyStream {
   ReadLimits limits_;
   net::RateBudget rate_budget_;  ///< Spent while the body is awaited.
   Callback<void(const ResponseHead&)>* on_interim_ = nullptr;
+  InterimSink* interim_sink_ = nullptr;
   OutgoingBody body_;
   std::optional<TaskEvent> may_send_body_;  ///< If the server is asked whether it will read it.
   Error send_error_{};                      ///< Of the source of the body.

@@ -65,8 +65,8 @@ ForwardingUse::~ForwardingUse() {
 Task<> Forwarding::run() {
   if (!prepare()) co_return;
   if (state_.unresolved > 0 && state_.servers.empty()) {
-    const auto resolved = co_await timeout(state_.options.queue_timeout, state_.is_resolved.wait());
-    static_cast<void>(resolved);
+    const bool has_time = co_await wait_for_names();
+    if (!has_time) co_return;
   }
   state_.earn_retry();
   auto server = state_.is_shut_down ? nullptr : state_.choose(*request_, tried_);
@@ -94,6 +94,16 @@ Task<> Forwarding::run() {
   }
 }
 
+Task<bool> Forwarding::wait_for_names() {
+  const Duration limit = watchdog_.limit_within_request(state_.options.queue_timeout);
+  auto waiting = task::within(limit, as_task(state_.is_resolved.wait()));
+  const auto resolved = co_await std::move(waiting);
+  static_cast<void>(resolved);  // Without servers, the response is 503.
+  if (!watchdog_.is_late()) co_return true;
+  fail(Status::gateway_timeout, system_error(ETIMEDOUT));
+  co_return false;
+}
+
 void Forwarding::enter(std::shared_ptr<Server> server) {
   leave();
   server_ = std::move(server);
@@ -112,17 +122,20 @@ void Forwarding::leave() noexcept {
 Task<Result<client::Lease>> Forwarding::connect() {
   // The time of connecting has a limit of its own.
   const bool waits = server_->active > state_.options.connections_max;
-  const Duration limit = waits ? state_.options.queue_timeout : Duration::zero();
+  const Duration limit =
+      watchdog_.limit_within_request(waits ? state_.options.queue_timeout : Duration::zero());
   auto connecting = task::within(limit, server_->client().connect(server_->origin(), nullptr));
   auto lease = co_await std::move(connecting);
-  is_refused_ = !lease && (lease.error() == system_error(EAGAIN) ||
-                           (limit > Duration::zero() && lease.error() == system_error(ETIMEDOUT)));
+  is_refused_ =
+      !lease && (lease.error() == system_error(EAGAIN) ||
+                 (waits && limit > Duration::zero() && lease.error() == system_error(ETIMEDOUT)));
   co_return lease;
 }
 
 Task<Result<>> Forwarding::attempt() {
   is_sent_ = false;
   is_refused_ = false;
+  if (watchdog_.is_late()) co_return std::unexpected(system_error(ETIMEDOUT));
   client::Lease lease = server_->client().take_idle(server_->origin(), !is_repeatable());
   if (!lease) {
     auto connected = co_await connect();
@@ -132,6 +145,7 @@ Task<Result<>> Forwarding::attempt() {
   is_sent_ = true;
   was_kept_ = lease->was_used;
   exchange_.emplace(state_.loop, std::move(lease), client::ReadLimits{});
+  exchange_->set_interim_sink(*this);
   watchdog_.begin(*exchange_);
   const auto begun = co_await exchange_->begin(sent_head(), body());
   if (!begun) watchdog_.end();
@@ -168,6 +182,7 @@ std::shared_ptr<Server> Forwarding::next_after(const Result<>& result) {
     return nullptr;
   }
   if (is_sent_ && !is_repeatable()) return nullptr;
+  if (watchdog_.is_late()) return nullptr;
   if (tried_.size() + 1 >= retry.attempts_max || state_.is_shut_down) return nullptr;
   tried_.push_back(server_);
   auto next = state_.choose(*request_, tried_);
@@ -175,7 +190,7 @@ std::shared_ptr<Server> Forwarding::next_after(const Result<>& result) {
 }
 
 void Forwarding::fail(const Error& error) {
-  if (is_refused_) {
+  if (is_refused_ && !watchdog_.is_late()) {
     ++state_.counters.queue_refused;
     return fail(Status::service_unavailable, error);
   }
@@ -194,12 +209,17 @@ void Forwarding::fail(Status status, const Error& error) {
     state_.options.on_error(*request_, *response_,
                             {.status = status, .error = error, .upstream = upstream});
   }
-  if (response_->has_begun()) return;
-  response_->set_status(status);
-  static_cast<void>(response_->headers().set("Content-Type", "text/plain"));
-  std::string text = std::to_string(code_of(status));
-  text.append(" ").append(reason_phrase(status)).append("\n");
-  static_cast<void>(response_->send(text));
+  if (!response_->has_begun()) static_cast<void>(response_->send_error(status));
+}
+
+Task<> Forwarding::pass_interim(ResponseHead& head) {
+  if (code_of(head.status) < code_of(Status::processing)) co_return;
+  remove_hop_by_hop(head.fields, false);
+  // The server has to wait as long as the client does not read.
+  watchdog_.end_wait();
+  const auto sent = co_await response_->send_interim(head.status, std::move(head.fields));
+  static_cast<void>(sent);  // If the client has gone, the response is not sent either.
+  watchdog_.end_upload_wait();
 }
 
 Task<> Forwarding::respond() {

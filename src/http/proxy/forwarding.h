@@ -20,12 +20,12 @@ namespace tambour::http::detail::proxy {
 
 /// Ownership: of the handler's task, by ForwardingUse. Afterwards, the state keeps some for further
 /// requests, with the memory of their fields.
-class Forwarding {
+class Forwarding final : private client::InterimSink {
  public:
   explicit Forwarding(State& state);
   Forwarding(const Forwarding&) = delete;
   Forwarding& operator=(const Forwarding&) = delete;
-  ~Forwarding() = default;
+  ~Forwarding() override = default;
 
   void begin(Request& request, Response& response) noexcept;
   [[nodiscard]] Task<> run();
@@ -43,6 +43,9 @@ class Forwarding {
   }
   [[nodiscard]] client::OutgoingBody body();
 
+  /// Waits for the servers of names that are being resolved for the first time. Returns false if
+  /// the request was answered, because its time has passed.
+  [[nodiscard]] Task<bool> wait_for_names();
   void enter(std::shared_ptr<Server> server);
   void leave() noexcept;
   /// Sends the request and receives the head of the response.
@@ -55,6 +58,8 @@ class Forwarding {
   /// The server for another attempt, or null.
   [[nodiscard]] std::shared_ptr<Server> next_after(const Result<>& result);
 
+  /// The client waits for the response of the server, and so does the time limit for it.
+  [[nodiscard]] Task<> pass_interim(ResponseHead& head) override;
   [[nodiscard]] Task<> respond();
   void write_response_head();
   [[nodiscard]] Task<> pass_body();

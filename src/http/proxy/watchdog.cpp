@@ -33,6 +33,12 @@ void Watchdog::end_request() noexcept {
   request_ = nullptr;
 }
 
+Duration Watchdog::limit_within_request(Duration limit) const noexcept {
+  if (deadline_ == never) return limit;
+  const Duration left = std::max(deadline_ - loop_.now(), Duration(1));
+  return limit > Duration::zero() ? std::min(limit, left) : left;
+}
+
 void Watchdog::begin(client::Exchange& exchange) noexcept {
   exchange_ = &exchange;
   is_head_awaited_ = true;
@@ -86,8 +92,8 @@ void Watchdog::check() {
   }
   if (exchange_ == nullptr) return;
   const TimePoint now = loop_.now();
-  const bool is_late = limit_ > Duration::zero() && now - since_ >= limit_;
-  if (is_late || now >= deadline_) return exchange_->abort(system_error(ETIMEDOUT));
+  const bool is_silent = limit_ > Duration::zero() && now - since_ >= limit_;
+  if (is_silent || now >= deadline_) return exchange_->abort(system_error(ETIMEDOUT));
   restart();
 }
 

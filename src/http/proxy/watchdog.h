@@ -43,8 +43,10 @@ class Watchdog {
   void end_wait() noexcept { limit_ = Duration::zero(); }
 
   [[nodiscard]] bool is_client_gone() const noexcept { return is_client_gone_; }
-  /// Until the whole request must have ended: ReverseProxyOptions::total_timeout.
-  [[nodiscard]] TimePoint deadline() const noexcept { return deadline_; }
+  /// Whether the request should have ended: ReverseProxyOptions::total_timeout.
+  [[nodiscard]] bool is_late() const noexcept { return loop_.now() >= deadline_; }
+  /// `limit`, or what is left of the time for the whole request. Zero: no limit.
+  [[nodiscard]] Duration limit_within_request(Duration limit) const noexcept;
 
  private:
   struct Gone {

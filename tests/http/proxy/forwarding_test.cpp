@@ -238,6 +238,67 @@ TEST_F(HttpForwarding, the_server_decides_whether_a_client_continues) {
   EXPECT_TRUE(refused.starts_with("HTTP/1.1 413 ")) << refused;
 }
 
+Task<> send_hints(Request& request, Response& response) {
+  http::Fields links;
+  links.add("Link", "</a.css>");
+  links.add("Keep-Alive", "5");
+  EXPECT_TRUE(co_await response.send_interim(Status::early_hints, links));
+  const auto body = co_await request.body().read_all();
+  EXPECT_TRUE(co_await response.send_interim(Status::processing));
+  response.send(body ? body->to_string() : "cut");
+}
+
+TEST_F(HttpForwarding, interim_responses_are_passed_on) {
+  add_origin(send_hints);
+  serve_proxy();
+  const std::string hints = "HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\n";
+  const std::string processing = "HTTP/1.1 102 Processing\r\n\r\n";
+  const std::string got = ask("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+  EXPECT_TRUE(got.starts_with(hints + processing + "HTTP/1.1 200 OK\r\n")) << got;
+  const std::string old = ask("GET / HTTP/1.0\r\nHost: a\r\n\r\n");
+  EXPECT_TRUE(old.starts_with("HTTP/1.1 200 OK\r\n")) << old;
+  const std::string asked =
+      ask("POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nExpect: 100-continue\r\n"
+          "Content-Length: 5\r\n\r\nhello");
+  EXPECT_TRUE(asked.starts_with(hints)) << asked;
+  EXPECT_NE(asked.find("\r\n\r\nHTTP/1.1 200 OK\r\n"), std::string::npos) << asked;
+  EXPECT_TRUE(asked.ends_with("\r\n\r\nhello")) << asked;
+  EXPECT_EQ(proxy_->counters().active, 0U);
+}
+
+/// The handler waits for the client, which reads nothing, and not for the server.
+TEST_F(HttpForwarding, a_client_that_disconnects_ends_the_wait_for_interim_responses) {
+  add_origin([](Request&, Response& response) -> Task<> {
+    http::Fields links;
+    links.add("Link", std::string(10'000, 'x'));
+    for (int i = 0; i < 30; ++i) {
+      const auto sent = co_await response.send_interim(Status::early_hints, links);
+      if (!sent) co_return;
+    }
+    static_cast<void>(co_await sleep_for(100s));
+  });
+  serve_proxy();
+  run([](HttpForwarding& self) -> Task<> {
+    TcpStream stream = co_await self.open();
+    EXPECT_TRUE(co_await stream.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n"));
+    EXPECT_TRUE(co_await sleep_for(1s));
+    stream.close();
+    EXPECT_TRUE(co_await sleep_for(1s));
+  }(*this));
+  EXPECT_EQ(proxy_->counters().active, 0U);
+}
+
+TEST_F(HttpForwarding, the_renderer_of_the_server_renders_errors) {
+  add_origin();
+  http::ServerOptions options;
+  options.error_renderer = http::render_json;
+  serve_proxy({}, std::move(options));
+  const test::Reply reply = get();
+  EXPECT_EQ(reply.status, Status::bad_gateway);
+  EXPECT_EQ(reply.fields.get("Content-Type"), "application/json");
+  EXPECT_EQ(reply.body, "{\"status\":502,\"error\":\"Bad Gateway\"}\n");
+}
+
 TEST_F(HttpForwarding, an_upgrade_becomes_a_tunnel) {
   add_origin([](Request&, Response& response) -> Task<> {
     response.headers().set("Upgrade", "echo");

@@ -373,6 +373,38 @@ TEST_F(HttpUpstreams, the_whole_request_can_have_a_limit) {
   EXPECT_EQ(proxy_->counters().truncated, 1U);
 }
 
+TEST_F(HttpUpstreams, the_limit_of_the_whole_request_includes_connecting) {
+  test::Origin& origin = add_counting_origin();
+  add_counting_origin();
+  ReverseProxyOptions options;
+  options.upstreams = {{origin.url()}};
+  options.total_timeout = 5s;
+  serve_proxy(std::move(options));
+  simulation_.partition(host_, origin.host);
+  const TimePoint begun = simulation_.now();
+  EXPECT_EQ(get().status, Status::gateway_timeout);
+  EXPECT_LT(simulation_.now() - begun, 10s);
+  EXPECT_EQ(proxy_->upstreams()[0].errors, 1U);
+  EXPECT_EQ(proxy_->counters().queue_refused, 0U);
+  EXPECT_EQ(proxy_->counters().active, 0U);
+}
+
+TEST_F(HttpUpstreams, the_limit_of_the_whole_request_includes_waiting_for_a_connection) {
+  add_origin([&](Request&, Response& response) -> Task<> {
+    static_cast<void>(co_await sleep_for(4s));
+    response.send("x");
+  });
+  ReverseProxyOptions options;
+  options.connections_max = 1;
+  options.total_timeout = 5s;
+  options.queue_timeout = 0s;
+  serve_proxy(std::move(options));
+  // The second gets the connection, but too late for the response.
+  EXPECT_EQ(get_together(3), (std::map<int, int>{{200, 1}, {504, 2}}));
+  EXPECT_EQ(proxy_->counters().queue_refused, 0U);
+  EXPECT_EQ(proxy_->counters().active, 0U);
+}
+
 TEST_F(HttpUpstreams, a_client_that_sends_no_body_is_not_an_error_of_the_server) {
   add_counting_origin();
   serve_proxy();
@@ -435,7 +467,7 @@ class Names final : public Resolver {
   Task<Result<std::vector<Endpoint>>> resolve(std::string host, std::uint16_t port,
                                               AddressFamily /*family*/) override {
     ++lookups;
-    static_cast<void>(co_await sleep_for(100ms));
+    static_cast<void>(co_await sleep_for(delay));
     if (const auto literal = Endpoint::parse(host, port)) co_return std::vector{*literal};
     if (host != "app") co_return std::unexpected(resolver_error(EAI_NONAME));
     std::vector<Endpoint> found;
@@ -444,6 +476,7 @@ class Names final : public Resolver {
     co_return found;
   }
   std::vector<Endpoint> addresses;
+  Duration delay = 100ms;
   int lookups = 0;
 };
 
@@ -468,6 +501,20 @@ TEST_F(HttpUpstreams, names_are_resolved_again) {
   names.addresses.clear();
   wait(31s);
   EXPECT_EQ(get_each(2).size(), 2U) << "a failed lookup changes nothing";
+}
+
+TEST_F(HttpUpstreams, the_limit_of_the_whole_request_includes_the_first_lookup) {
+  add_counting_origin();
+  Names names;
+  names.delay = 20s;
+  ReverseProxyOptions options;
+  options.upstreams = {{"http://slow"}};
+  options.connect.resolver = &names;
+  options.total_timeout = 5s;
+  options.queue_timeout = 0s;
+  serve_proxy(std::move(options));
+  EXPECT_EQ(get().status, Status::gateway_timeout);
+  EXPECT_EQ(proxy_->counters().active, 0U);
 }
 
 TEST_F(HttpUpstreams, a_name_without_addresses_is_answered_with_503) {
