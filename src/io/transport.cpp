@@ -67,7 +67,8 @@ std::int32_t Transport::read(Buffer& into, std::uint32_t& read_size,
   if (filter_ != nullptr) return read_decoded(into, read_size, bytes_max);
   std::span<std::byte> space;
   try {
-    space = into.prepare(read_size);
+    // A reader that asks for few bytes needs no large block.
+    space = into.prepare(std::min<std::size_t>(read_size, bytes_max));
   } catch (const std::exception&) {
     return -ENOMEM;  // Or the buffer is at its maximum size.
   }

@@ -155,7 +155,7 @@ Task<Result<ResponseHead>> Exchange::receive_head(const RequestHead& request) {
     auto parsed = connection.parser.parse_head(connection.input, request.method);
     if (!parsed) co_return std::unexpected(parsed.error());
     if (!*parsed) {
-      if (auto received = co_await receive(); !received)
+      if (auto received = co_await receive(limits_.read_bytes_max); !received)
         co_return std::unexpected(received.error());
       continue;
     }
@@ -171,15 +171,23 @@ Task<Result<ResponseHead>> Exchange::receive_head(const RequestHead& request) {
   }
 }
 
-Task<Result<>> Exchange::receive() {
+Task<Result<>> Exchange::receive(std::size_t bytes_max) {
   Connection& connection = *lease_.operator->();
-  auto got = co_await connection.stream.read(connection.input);
+  auto got = co_await connection.stream.read(connection.input, bytes_max);
   if (!got) co_return std::unexpected(got.error());
   if (*got > 0) {
     has_received_ = true;
     co_return {};
   }
   co_return connection.parser.end_input(connection.input);
+}
+
+/// The size of a block of memory follows, so that a short rest does not take a large one. One more
+/// byte shows that the server has sent more than its response.
+std::size_t Exchange::body_read_max() const noexcept {
+  const auto left = lease_->parser.bytes_left();
+  if (!left || *left >= limits_.read_bytes_max) return limits_.read_bytes_max;
+  return static_cast<std::size_t>(*left) + 1;
 }
 
 void Exchange::decode(const DecodingLimits& limits) {
@@ -218,7 +226,8 @@ Task<Result<>> Exchange::receive_within(std::optional<Duration> limit) {
   }
   // A read that succeeds at once would not notice it.
   if (limit && *limit <= Duration::zero()) co_return std::unexpected(system_error(ETIMEDOUT));
-  auto receiving = limit ? timeout(*limit, receive()) : receive();
+  const std::size_t bytes_max = body_read_max();
+  auto receiving = limit ? timeout(*limit, receive(bytes_max)) : receive(bytes_max);
   const auto received = co_await std::move(receiving);
   if (limits_.rate_min > 0) {
     const std::int64_t now = now_ns(loop_);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <limits>
 #include <memory>
 #include <optional>
 
@@ -48,6 +49,8 @@ struct ReadLimits {
   TimePoint deadline = never;  ///< For the whole body.
   std::size_t rate_min = 0;    ///< See ClientOptions::body_rate_min.
   Duration rate_period{};
+  /// Of one read, which is what the client holds of a body at most.
+  std::size_t read_bytes_max = std::numeric_limits<std::size_t>::max();
 };
 
 /// The request may still be sent while the response is read: a server may answer early.
@@ -110,7 +113,9 @@ class Exchange final : public BodyStream {
   [[nodiscard]] bool is_tunnel() const noexcept {
     return lease_ && lease_->parser.framing().kind == h1::BodyKind::tunnel;
   }
-  [[nodiscard]] Task<Result<>> receive();
+  [[nodiscard]] Task<Result<>> receive(std::size_t bytes_max);
+  /// Of the next read within a body: not much more than is left of it.
+  [[nodiscard]] std::size_t body_read_max() const noexcept;
   /// The time limit for the next bytes of the body, which are awaited since `since`; no value:
   /// none.
   [[nodiscard]] std::optional<Duration> patience(TimePoint since) const noexcept;

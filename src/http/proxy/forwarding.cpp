@@ -144,7 +144,8 @@ Task<Result<>> Forwarding::attempt() {
   }
   is_sent_ = true;
   was_kept_ = lease->was_used;
-  exchange_.emplace(state_.loop, std::move(lease), client::ReadLimits{});
+  exchange_.emplace(state_.loop, std::move(lease),
+                    client::ReadLimits{.read_bytes_max = piece_bytes});
   exchange_->set_interim_sink(*this);
   watchdog_.begin(*exchange_);
   const auto begun = co_await exchange_->begin(sent_head(), body());

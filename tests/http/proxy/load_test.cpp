@@ -284,7 +284,7 @@ Task<> be_slow(Endpoint to, std::size_t id, int& succeeded, int& connected) {
   ++connected;
   const bool uploads = id % 2 == 1;
   std::string request = uploads ? "POST /" : "GET /";
-  request += std::to_string(id) + "/10000 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n";
+  request += std::to_string(id) + "/20000 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n";
   request += uploads ? "Content-Length: 8000\r\n\r\n" + std::string(8000, 'x') : "\r\n";
   const std::size_t size = request.size() / pieces + 1;
   for (std::size_t at = 0; at < request.size(); at += size) {
