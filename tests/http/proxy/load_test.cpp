@@ -37,8 +37,13 @@ using http::Response;
 using http::Status;
 
 constexpr std::size_t ids_max = 50'000;
-/// Of the proxy, without what it shares with this process.
+/// Of the proxy, without what it shares with this process. Without optimization, the frames of
+/// coroutines are larger.
+#ifdef NDEBUG
 constexpr std::size_t memory_max = std::size_t{32} << 20U;
+#else
+constexpr std::size_t memory_max = std::size_t{48} << 20U;
+#endif
 
 /// How often each request was executed, in memory that the processes share.
 class Executions {
