@@ -35,6 +35,15 @@ struct Http2Options {
   std::uint32_t stream_window_bytes = 256 * 1024;
   std::uint32_t connection_window_bytes = 1024 * 1024;
 
+  /// Bytes of responses that one connection buffers because the client does not receive them. When
+  /// there are more, the handlers of further requests start later. The responses of handlers that
+  /// run already come in addition.
+  std::size_t unsent_bytes_max = std::size_t{1024} * 1024;
+  /// Bytes of requests and responses that all connections of the server buffer, in steps of 64 KiB
+  /// for each connection. When there are more, a connection that buffers at least 64 KiB refuses
+  /// further requests with REFUSED_STREAM; others are served.
+  std::size_t server_bytes_max = std::size_t{256} * 1024 * 1024;
+
   /// The bytes per second that a client must accept while its windows block a response. A response
   /// may be blocked for ServerOptions::write_timeout in total, after which the stream is reset.
   /// Each sent byte extends that time by 1/send_rate_min seconds, up to a remaining time of
@@ -50,6 +59,37 @@ struct Http2Options {
   /// each DATA frame that is sent or received by 2. When it is used up, the connection ends with
   /// ENHANCE_YOUR_CALM.
   std::uint32_t idle_frames_max = 1000;
+
+  /// The time within which the client must acknowledge the settings of the server, if it has sent a
+  /// request; then the connection ends with SETTINGS_TIMEOUT. 0: no limit.
+  Duration settings_timeout = std::chrono::seconds(10);
+  /// If nothing has been received for this time while a request is in progress, the server sends
+  /// PING. 0: never. If the client sends nothing for `ping_timeout` after that, the connection is
+  /// closed, and the reads and writes of its handlers fail with ETIMEDOUT.
+  Duration ping_interval = std::chrono::seconds(60);
+  Duration ping_timeout = std::chrono::seconds(20);
+};
+
+/// What the connections of a server that speak HTTP/2 have counted since it was created. Each
+/// member belongs to a limit of Http2Options, and docs/limits.md lists them.
+struct Http2Stats {
+  std::uint64_t connections = 0;          ///< All that have spoken HTTP/2.
+  std::uint64_t refused_streams = 0;      ///< Because of streams_max.
+  std::uint64_t overloaded_streams = 0;   ///< Refused because of server_bytes_max.
+  std::uint64_t postponed_handlers = 0;   ///< Started later because of unsent_bytes_max.
+  std::uint64_t oversized_heads = 0;      ///< Requests that were answered with 431.
+  std::uint64_t oversized_blocks = 0;     ///< Connections ended by a field block.
+  std::uint64_t delayed_reads = 0;        ///< Because of resets_max.
+  std::uint64_t reset_floods = 0;         ///< Connections ended by resets_max.
+  std::uint64_t idle_frame_floods = 0;    ///< Connections ended by idle_frames_max.
+  std::uint64_t unread_answers = 0;       ///< How often reading has waited until answers were sent.
+  std::uint64_t stalled_streams = 0;      ///< Reset, because their window stayed closed.
+  std::uint64_t stalled_connections = 0;  ///< Ended, because their window stayed closed.
+  std::uint64_t settings_timeouts = 0;    ///< Connections ended by settings_timeout.
+  std::uint64_t ping_timeouts = 0;        ///< Connections closed by ping_timeout.
+  std::uint64_t protocol_errors = 0;      ///< Connections ended because the client broke a rule.
+  /// What the connections buffer now: see server_bytes_max.
+  std::uint64_t buffered_bytes = 0;
 };
 
 }  // namespace tambour::http

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -26,6 +27,10 @@
 #include <tambour/net/listen_options.h>
 #include <tambour/net/server_group.h>
 #include <tambour/net/stream_server.h>
+
+namespace tambour::http {
+class H2Counters;
+}  // namespace tambour::http
 
 #pragma GCC visibility push(default)
 
@@ -118,13 +123,18 @@ class Server final : public StreamServerBase {
   // shut_down(grace). After its call, connections end after their current request, and those
   // without one after ServerOptions::drain_timeout; after `grace`, handlers are asked to stop.
 
+  /// What the connections of HTTP/2 have counted. Callable from any thread.
+  [[nodiscard]] Http2Stats http_2_stats() const noexcept;
+
  private:
   using StreamServerBase::for_each_connection;
   using StreamServerBase::serve;
 
-  explicit Server(StreamServerBase&& base) noexcept : StreamServerBase(std::move(base)) {}
+  explicit Server(StreamServerBase&& base);
   [[nodiscard]] static Result<Server> start(Result<StreamServerBase> base, Handler handler,
                                             ServerOptions options);
+
+  std::shared_ptr<H2Counters> h2_counters_;
 };
 
 /// A server whose connections are distributed over the loops of a group. Several threads run the
@@ -140,15 +150,19 @@ class ServerGroup final : public StreamServerGroupBase {
   [[nodiscard]] static Result<ServerGroup> adopt(LoopGroup& group, std::vector<UniqueFd> listeners,
                                                  Handler handler, ServerOptions options = {});
 
+  /// What the connections of HTTP/2 on all loops have counted. Callable from any thread.
+  [[nodiscard]] Http2Stats http_2_stats() const noexcept;
+
  private:
   using StreamServerGroupBase::for_each_connection;
   using StreamServerGroupBase::serve;
 
-  explicit ServerGroup(StreamServerGroupBase&& base) noexcept
-      : StreamServerGroupBase(std::move(base)) {}
+  explicit ServerGroup(StreamServerGroupBase&& base);
   [[nodiscard]] static Result<ServerGroup> start(LoopGroup& group,
                                                  Result<StreamServerGroupBase> base,
                                                  Handler handler, ServerOptions options);
+
+  std::shared_ptr<H2Counters> h2_counters_;
 };
 
 }  // namespace tambour::http

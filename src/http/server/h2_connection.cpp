@@ -26,9 +26,6 @@ namespace h2 = detail::h2;
 constexpr std::size_t queued_bytes_max = std::size_t{64} * 1024;
 /// The delay of a read for each reset too many.
 constexpr Duration reset_delay = std::chrono::milliseconds(100);
-/// Identifies the answer to the PING of the first GOAWAY.
-constexpr std::string_view drain_ping = "draining";
-
 std::int64_t window_of(std::uint32_t bytes) noexcept {
   return std::clamp<std::int64_t>(bytes, 65'535, h2::window_size_max);
 }
@@ -57,11 +54,15 @@ H2Connection::H2Connection(SocketStream stream, Buffer received,
       field_limits_(field_limits_of(options())),
       budgets_(options().http_2),
       receive_window_(window_of(options().http_2.connection_window_bytes)),
+      received_at_(loop_.now()),
       emptied_(loop_),
       drain_timer_(loop_, [this] { end_drain(); }),
       progress_timer_(loop_, [this] { check_progress(); }),
-      sender_(stream_, {options().write_timeout, options().http_2.send_rate_min},
-              [this](H2Stream& sent) { remove_if_done(sent); }),
+      memory_(*settings_->h2_counters),
+      sender_(stream_,
+              {options().write_timeout, options().http_2.send_rate_min,
+               options().http_2.unsent_bytes_max},
+              memory_, [this](H2Stream& sent) { remove_if_done(sent); }),
       waits_(loop_) {
   input_.bytes() = std::move(received);
   waits_.set_exception_handler([this](std::exception_ptr thrown) {
@@ -92,9 +93,13 @@ void H2Connection::send_settings() {
   if (receive_window_ > initial_window)
     h2::append_window_update(sender_.queue(), 0,
                              static_cast<std::uint32_t>(receive_window_ - initial_window));
+  const Duration limit = options().http_2.settings_timeout;
+  if (limit > Duration::zero())
+    settings_deadline_ = detail::base::saturating_add(loop_.now(), limit);
 }
 
 Task<> H2Connection::serve() {
+  count(H2Event::connection);
   send_settings();
   drain_.emplace(shutdown_, Drain{*this});
   for (bool more = true; more;) {
@@ -139,6 +144,7 @@ bool H2Connection::has_to_wait() noexcept {
 /// waits for one that does not read.
 Task<bool> H2Connection::wait_before_reading() {
   if (sender_.queue().size() >= queued_bytes_max) {
+    count(H2Event::unread_answers);
     const Result<> flushed = co_await sender_.flush_frames();
     if (!flushed) {
       fail_streams(flushed.error());
@@ -147,7 +153,10 @@ Task<bool> H2Connection::wait_before_reading() {
   }
   const bool is_delayed = delays_ > 0;
   const Duration delay = is_delayed ? reset_delay : Duration::zero();
-  if (is_delayed) --delays_;
+  if (is_delayed) {
+    --delays_;
+    count(H2Event::delayed_read);
+  }
   const Result<> slept = co_await sleep_for(delay);
   if (!slept) fail_streams(slept.error());
   co_return slept.has_value();
@@ -174,7 +183,11 @@ bool H2Connection::begin_receiving() noexcept {
 bool H2Connection::end_receiving(Result<std::size_t> received) {
   is_receiving_ = false;
   const Result<std::size_t> got = input_.end(received);
-  if (got && *got > 0) return true;
+  if (got && *got > 0) {
+    received_at_ = loop_.now();
+    ping_deadline_ = never;
+    return true;
+  }
   if (got) {
     has_ended_input_ = true;
     return false;
@@ -193,9 +206,10 @@ void H2Connection::interrupt_reading(TimePoint deadline) noexcept {
 }
 
 /// Sends GOAWAY, after which the connection ends. Returns false.
-bool H2Connection::fail(h2::ErrorCode code, std::string_view text) noexcept {
+bool H2Connection::fail(h2::ErrorCode code, std::string_view text, H2Event event) noexcept {
   if (has_failed_) return false;
   has_failed_ = code != h2::ErrorCode::no_error;
+  if (has_failed_) count(event);
   is_draining_out_ = true;
   try {
     h2::append_goaway(sender_.queue(), last_accepted_id_, code, text);
@@ -206,6 +220,13 @@ bool H2Connection::fail(h2::ErrorCode code, std::string_view text) noexcept {
   interrupt_reading(loop_.now());
   sender_.wake();
   return false;
+}
+
+bool H2Connection::fail(h2::Violation violation) noexcept {
+  const h2::ErrorCode code = code_of(violation);
+  return fail(code, text_of(violation),
+              code == h2::ErrorCode::enhance_your_calm ? H2Event::oversized_block
+                                                       : H2Event::protocol_error);
 }
 
 H2Stream* H2Connection::find(std::uint32_t stream_id) noexcept {
@@ -224,6 +245,23 @@ void H2Connection::start_handler(H2Stream& stream) {
 Task<> H2Connection::wait_for_handler(H2Stream& stream) {
   co_await stream.exchange().handlers().join();
   finish(stream);
+}
+
+/// For a client that does not receive the responses to its other requests.
+Task<> H2Connection::start_handler_later(H2Stream& stream) {
+  Result<> waited;
+  while (waited && sender_.is_full() && !stream.error())
+    waited = co_await sender_.wait_for_capacity();
+  if (!waited) stream.fail(waited.error());
+  detail::Exchange& exchange = stream.exchange();
+  if (!stream.error()) {
+    exchange.start(stream.head());
+    exchange.start_handler();
+    co_await exchange.handlers().join();
+    co_return finish(stream);
+  }
+  stream.handler_ended();
+  remove_if_done(stream);
 }
 
 void H2Connection::finish(H2Stream& stream) {
@@ -261,7 +299,7 @@ void H2Connection::send_reset(std::uint32_t stream_id, h2::ErrorCode code) noexc
 void H2Connection::remove_if_done(H2Stream& stream) noexcept {
   const bool has_failed = static_cast<bool>(stream.error());
   if (!stream.is_unused() || !(has_failed || stream.outgoing().has_ended)) return;
-  if (!has_failed && stream.is_discarding(loop_.now())) return;
+  if (!has_failed && stream.is_discarding(loop_.now())) return check_by(stream.discard_deadline());
   // The client need not send the rest of a request that was answered: RFC 9113, section 8.1.
   if (!has_failed && !stream.is_request_complete())
     send_reset(stream.id(), h2::ErrorCode::no_error);
@@ -311,7 +349,8 @@ const H2Connection::Closed* H2Connection::find_closed(std::uint32_t stream_id) c
 bool H2Connection::spend_reset() noexcept {
   budgets_.resets.spend();
   if (budgets_.resets.is_overdrawn())
-    return fail(h2::ErrorCode::enhance_your_calm, "Too many streams were reset");
+    return fail(h2::ErrorCode::enhance_your_calm, "Too many streams were reset",
+                H2Event::reset_flood);
   if (budgets_.resets.is_used_up()) ++delays_;
   return true;
 }
@@ -320,7 +359,8 @@ bool H2Connection::spend_idle_frame() noexcept {
   budgets_.idle_frames.earn(2 * static_cast<std::int64_t>(sender_.take_data_frames()));
   budgets_.idle_frames.spend();
   if (!budgets_.idle_frames.is_used_up()) return true;
-  return fail(h2::ErrorCode::enhance_your_calm, "Too many frames that advance no request");
+  return fail(h2::ErrorCode::enhance_your_calm, "Too many frames that advance no request",
+              H2Event::idle_frame_flood);
 }
 
 /// Like Exchange::report_exception(), for a stream that is about to be destroyed.
@@ -365,7 +405,7 @@ void H2Connection::begin_drain() noexcept {
   is_draining_ = true;
   try {
     h2::append_goaway(sender_.queue(), h2::stream_id_max, h2::ErrorCode::no_error, "");
-    h2::append_ping(sender_.queue(), drain_ping, false);
+    h2::append_ping(sender_.queue(), h2_drain_ping, false);
   } catch (const std::bad_alloc&) {
     return end_drain();
   }
@@ -384,31 +424,6 @@ void H2Connection::end_drain() noexcept {
   }
   sender_.wake();
   if (is_done()) interrupt_reading(loop_.now());
-}
-
-/// `function` may cause that other streams are removed.
-template <class Function>
-void H2Connection::for_each_stream(Function function) {
-  std::uint32_t stream_id = 0;
-  for (auto next = streams_.begin(); next != streams_.end();
-       next = streams_.upper_bound(stream_id)) {
-    stream_id = next->first;
-    function(*next->second);
-    if (H2Stream* const stream = find(stream_id)) remove_if_done(*stream);
-  }
-}
-
-/// Resets streams that the client holds up with small windows.
-void H2Connection::check_progress() noexcept {
-  if (sender_.is_stalled()) {
-    static_cast<void>(
-        fail(h2::ErrorCode::enhance_your_calm, "The window stays closed for too long"));
-    return;
-  }
-  for_each_stream([this](H2Stream& stream) {
-    if (sender_.is_stalled(stream)) reset(stream, h2::ErrorCode::cancel, system_error(ETIMEDOUT));
-  });
-  if (!streams_.empty()) progress_timer_.start(options().write_timeout / 4);
 }
 
 void H2Connection::fail_streams(const Error& error) noexcept {

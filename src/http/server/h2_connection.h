@@ -30,6 +30,7 @@
 
 #include "http/exchange/settings.h"
 #include "http/server/h2_budgets.h"
+#include "http/server/h2_counters.h"
 #include "http/server/h2_sender.h"
 #include "http/server/h2_stream.h"
 #include "http/server/input.h"
@@ -39,6 +40,9 @@
 #include "loop/iteration_budget.h"
 
 namespace tambour::http {
+
+/// Identifies the answer to the PING of the first GOAWAY.
+inline constexpr std::string_view h2_drain_ping = "draining";
 
 class H2Connection final {
  public:
@@ -58,6 +62,7 @@ class H2Connection final {
 
   [[nodiscard]] EventLoop& loop() const noexcept { return loop_; }
   [[nodiscard]] H2Sender& sender() noexcept { return sender_; }
+  [[nodiscard]] H2Memory& memory() noexcept { return memory_; }
   [[nodiscard]] const SocketStream& socket() const noexcept { return stream_; }
   [[nodiscard]] const ServerOptions& options() const noexcept { return settings_->options; }
   [[nodiscard]] const std::shared_ptr<const ServerSettings>& settings() const noexcept {
@@ -94,10 +99,10 @@ class H2Connection final {
   [[nodiscard]] bool has_to_wait() noexcept;
   [[nodiscard]] Task<bool> wait_before_reading();
   [[nodiscard]] bool spend_idle_frame() noexcept;
-  bool fail(detail::h2::ErrorCode code, std::string_view text) noexcept;
-  bool fail(detail::h2::Violation violation) noexcept {
-    return fail(code_of(violation), text_of(violation));
-  }
+  void count(H2Event event) noexcept { settings_->h2_counters->count(event); }
+  bool fail(detail::h2::ErrorCode code, std::string_view text,
+            H2Event event = H2Event::protocol_error) noexcept;
+  bool fail(detail::h2::Violation violation) noexcept;
 
   [[nodiscard]] bool on_data(detail::h2::Frame& frame);
   [[nodiscard]] bool on_headers(const detail::h2::Frame& frame);
@@ -120,6 +125,7 @@ class H2Connection final {
   }
   void start_handler(H2Stream& stream);
   [[nodiscard]] Task<> wait_for_handler(H2Stream& stream);
+  [[nodiscard]] Task<> start_handler_later(H2Stream& stream);
   void finish(H2Stream& stream);
   /// Ends the stream on both sides. The caller calls remove_if_done().
   void reset(H2Stream& stream, detail::h2::ErrorCode code, const Error& error) noexcept;
@@ -136,11 +142,24 @@ class H2Connection final {
   void begin_drain() noexcept;
   void end_drain() noexcept;
   void check_progress() noexcept;
+  [[nodiscard]] bool check_client() noexcept;
+  [[nodiscard]] TimePoint next_check() const noexcept;
+  /// Calls check_progress() at `deadline`, or earlier.
+  void check_by(TimePoint deadline) noexcept;
   [[nodiscard]] bool is_done() const noexcept { return is_draining_out_ && streams_.empty(); }
   [[nodiscard]] Task<> end_streams();
   [[nodiscard]] Task<> close_gracefully();
+  /// `function` may cause that other streams are removed.
   template <class Function>
-  void for_each_stream(Function function);
+  void for_each_stream(Function function) {
+    std::uint32_t stream_id = 0;
+    for (auto next = streams_.begin(); next != streams_.end();
+         next = streams_.upper_bound(stream_id)) {
+      stream_id = next->first;
+      function(*next->second);
+      if (H2Stream* const stream = find(stream_id)) remove_if_done(*stream);
+    }
+  }
   void fail_streams(const Error& error) noexcept;
   /// Ends the read that the task waits for.
   void interrupt_reading(TimePoint deadline) noexcept;
@@ -166,6 +185,9 @@ class H2Connection final {
   std::vector<Closed> receiving_;
   std::size_t next_receiving_ = 0;
   TimePoint idle_deadline_ = never;
+  TimePoint settings_deadline_ = never;  ///< `never`: the client has acknowledged them.
+  TimePoint received_at_;                ///< When something was received last.
+  TimePoint ping_deadline_ = never;      ///< `never`: no answer to a PING is missing.
   bool is_receiving_ = false;
   bool has_ended_input_ = false;  ///< The client has closed or half-closed the connection.
   bool has_failed_ = false;       ///< A GOAWAY with an error was sent.
@@ -177,6 +199,7 @@ class H2Connection final {
   TaskEvent emptied_;
   Timer drain_timer_;
   Timer progress_timer_;
+  H2Memory memory_;  ///< Before the streams and the sender, which count what they buffer.
   H2Sender sender_;
   std::map<std::uint32_t, std::unique_ptr<H2Stream>> streams_;
   TaskScope waits_;  ///< After the streams, whose handlers its tasks wait for.

@@ -113,7 +113,11 @@ bool H2Connection::on_headers(const h2::Frame& frame) {
     return true;
   }
   last_accepted_id_ = stream_id;
-  if (frame.depends_on_itself || streams_.size() >= options().http_2.streams_max) {
+  const bool is_full = streams_.size() >= options().http_2.streams_max;
+  const bool is_overloaded = memory_.is_overloaded(options().http_2.server_bytes_max);
+  if (frame.depends_on_itself || is_full || is_overloaded) {
+    if (!frame.depends_on_itself)
+      count(is_full ? H2Event::refused_stream : H2Event::overloaded_stream);
     send_reset(stream_id, frame.depends_on_itself ? h2::ErrorCode::protocol_error
                                                   : h2::ErrorCode::refused_stream);
     note_closed(stream_id, !frame.end_stream);
@@ -128,6 +132,7 @@ bool H2Connection::on_request(const h2::Frame& frame, h2::FieldSection& section)
   auto created = std::make_unique<H2Stream>(*this, frame.stream_id);
   H2Stream& stream = *created;
   if (section.is_too_large()) {
+    count(H2Event::oversized_head);
     add(std::move(created));
     if (frame.end_stream) static_cast<void>(stream.end_request());
     stream.exchange().reject(stream.head(), ErrorCode::fields_too_large);
@@ -144,15 +149,19 @@ bool H2Connection::on_request(const h2::Frame& frame, h2::FieldSection& section)
     return spend_reset();
   }
   add(std::move(created));
-  start_handler(stream);
+  if (sender_.is_full()) {
+    count(H2Event::postponed_handler);
+    waits_.spawn(start_handler_later(stream));
+  } else {
+    start_handler(stream);
+  }
   return true;
 }
 
 void H2Connection::add(std::unique_ptr<H2Stream> stream) {
   const std::uint32_t id = stream->id();
   streams_.emplace(id, std::move(stream));
-  if (!progress_timer_.is_started() && options().write_timeout > Duration::zero())
-    progress_timer_.start(options().write_timeout / 4);
+  if (!progress_timer_.is_started()) check_by(next_check());
 }
 
 bool H2Connection::on_trailers(const h2::Frame& frame, H2Stream& stream,
@@ -170,7 +179,10 @@ bool H2Connection::on_trailers(const h2::Frame& frame, H2Stream& stream,
 }
 
 bool H2Connection::on_settings(const h2::Frame& frame) {
-  if (frame.is_ack) return true;
+  if (frame.is_ack) {
+    settings_deadline_ = never;
+    return true;
+  }
   for (const h2::Setting setting : settings_of(frame)) {
     switch (setting.id) {
       case h2::SettingId::header_table_size:
@@ -205,7 +217,7 @@ bool H2Connection::on_initial_window(std::uint32_t bytes) noexcept {
 bool H2Connection::on_ping(const h2::Frame& frame) {
   if (!frame.is_ack) {
     h2::append_ping(sender_.queue(), frame.text, true);
-  } else if (is_draining_) {
+  } else if (is_draining_ && frame.text == h2_drain_ping) {
     end_drain();
   }
   return true;

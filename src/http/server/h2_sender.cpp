@@ -30,13 +30,16 @@ class H2Sender::Writing {
   H2Sender& sender_;
 };
 
-H2Sender::H2Sender(SocketStream& stream, const Limits& limits, Callback<void(H2Stream&)> sent)
+H2Sender::H2Sender(SocketStream& stream, const Limits& limits, H2Memory& memory,
+                   Callback<void(H2Stream&)> sent)
     : loop_(stream.loop()),
       stream_(stream),
       limits_(limits),
+      memory_(memory),
       sent_(std::move(sent)),
       output_(stream, limits.write_timeout),
       written_(loop_),
+      has_capacity_(loop_),
       soon_(loop_, [this] { start_writing(); }),
       writer_(loop_) {}
 
@@ -146,6 +149,7 @@ void H2Sender::send_data(H2Stream& stream) {
   const bool has_trailers = is_end && !outgoing.trailers.empty();
   detail::h2::append_data(output_.queue(), stream.id(), outgoing.unsent.take(size),
                           is_end && !has_trailers);
+  remove_unsent(size);
   ++data_frames_;
   window_ -= static_cast<std::int64_t>(size);
   outgoing.window -= static_cast<std::int64_t>(size);
@@ -161,6 +165,23 @@ void H2Sender::send_data(H2Stream& stream) {
     outgoing.has_ended = true;
     sent_(stream);
   }
+}
+
+void H2Sender::add_unsent(std::size_t bytes) noexcept {
+  unsent_bytes_ += bytes;
+  memory_.add(bytes);
+}
+
+void H2Sender::remove_unsent(std::size_t bytes) noexcept {
+  const bool was_full = is_full();
+  unsent_bytes_ -= bytes;
+  memory_.remove(bytes);
+  if (was_full && !is_full()) has_capacity_.set();
+}
+
+Task<Result<>> H2Sender::wait_for_capacity() {
+  has_capacity_.reset();
+  co_return co_await has_capacity_.wait();
 }
 
 void H2Sender::update(H2Stream& stream) noexcept {
@@ -201,6 +222,7 @@ void H2Sender::set_priority(H2Stream& stream, detail::h2::Priority priority) noe
 
 void H2Sender::drop(H2Stream& stream) noexcept {
   H2Outgoing& outgoing = stream.outgoing();
+  remove_unsent(outgoing.unsent.size());
   outgoing.unsent.clear();
   outgoing.ends = false;
   update(stream);

@@ -19,6 +19,7 @@
 #include <tambour/task/scope.h>
 #include <tambour/task/task.h>
 
+#include "http/server/h2_counters.h"
 #include "http/server/h2_stream.h"
 #include "http/server/output.h"
 #include "http_message/h2/frame.h"
@@ -38,10 +39,12 @@ class H2Sender {
   struct Limits {
     Duration write_timeout{};
     std::size_t rate_min = 0;
+    std::size_t unsent_bytes_max = 0;
   };
 
   /// `sent` is invoked when the end of a stream has been queued, and may destroy the stream.
-  H2Sender(SocketStream& stream, const Limits& limits, Callback<void(H2Stream&)> sent);
+  H2Sender(SocketStream& stream, const Limits& limits, H2Memory& memory,
+           Callback<void(H2Stream&)> sent);
   H2Sender(const H2Sender&) = delete;
   H2Sender& operator=(const H2Sender&) = delete;
   ~H2Sender() = default;
@@ -62,6 +65,12 @@ class H2Sender {
 
   /// A head, or another frame of the stream, has been queued.
   void queued(H2Stream& stream) noexcept { stream.outgoing().batch = started_ + 1; }
+  /// Bytes of a body, in H2Outgoing::unsent, have been added. update() follows.
+  void add_unsent(std::size_t bytes) noexcept;
+  /// True while Http2Options::unsent_bytes_max is exceeded.
+  [[nodiscard]] bool is_full() const noexcept { return unsent_bytes_ > limits_.unsent_bytes_max; }
+  /// Waits until is_full() may have become false.
+  [[nodiscard]] Task<Result<>> wait_for_capacity();
   /// The stream has more to send, or its window has changed.
   void update(H2Stream& stream) noexcept;
   void set_priority(H2Stream& stream, detail::h2::Priority priority) noexcept;
@@ -95,6 +104,7 @@ class H2Sender {
   [[nodiscard]] Task<> write();
   void fill();
   void send_data(H2Stream& stream);
+  void remove_unsent(std::size_t bytes) noexcept;
   [[nodiscard]] H2Stream* next() noexcept;
   void wake_waiting() noexcept;
   /// `was_blocked` is changed to `is_blocked`.
@@ -105,11 +115,13 @@ class H2Sender {
   EventLoop& loop_;
   SocketStream& stream_;
   Limits limits_;
+  H2Memory& memory_;
   Callback<void(H2Stream&)> sent_;
   Output output_;
   detail::h2::HpackEncoder encoder_;
   std::array<std::list<H2Stream*>, detail::h2::Priority::urgency_max + 1> ready_;
   std::vector<H2Stream*> waiting_;
+  std::size_t unsent_bytes_ = 0;  ///< Of all streams.
   std::int64_t window_ = 65'535;
   std::int64_t initial_window_ = 65'535;
   std::uint32_t frame_size_max_ = detail::h2::frame_size_max_min;
@@ -120,6 +132,7 @@ class H2Sender {
   bool is_blocked_ = false;
   bool is_writing_ = false;
   TaskEvent written_;
+  TaskEvent has_capacity_;
   Timer soon_;
   TaskScope writer_;  ///< Last, because its task uses the others.
 };

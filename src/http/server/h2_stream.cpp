@@ -45,6 +45,7 @@ H2Stream::H2Stream(H2Connection& connection, std::uint32_t id)
 
 H2Stream::~H2Stream() {
   sender_.remove(*this);
+  connection_.memory().remove(received_.size());
   detach_tunnel();
 }
 
@@ -69,6 +70,7 @@ std::expected<void, detail::h2::Violation> H2Stream::receive(Buffer&& data,
     return {};
   }
   received_bytes_ += data.size();
+  connection_.memory().add(data.size());
   received_.append(std::move(data));
   if (padding > 0) {
     connection_.credit(padding);
@@ -113,6 +115,11 @@ void H2Stream::handler_ended() noexcept {
                                                     options.drain_timeout);
   discard_deadline_ = detail::base::saturating_add(loop_.now(), linger);
   if (tunnel_ != nullptr) return;
+  discard_received();
+}
+
+void H2Stream::discard_received() noexcept {
+  connection_.memory().remove(received_.size());
   connection_.credit(static_cast<std::uint32_t>(received_.size()));
   received_.clear();
 }
@@ -125,6 +132,7 @@ bool H2Stream::is_too_large() const noexcept {
 Buffer H2Stream::take_received(std::size_t bytes_max) {
   Buffer piece = received_.take(std::min(bytes_max, received_.size()));
   const auto size = static_cast<std::uint32_t>(piece.size());
+  connection_.memory().remove(size);
   connection_.credit(size);
   uncredited_ += size;
   if (!is_request_complete_ && uncredited_ >= connection_.stream_window() / 2) {
@@ -215,6 +223,7 @@ void H2Stream::write(Buffer&& piece) {
   if (error_ || outgoing_.has_ended || piece.empty()) return;
   const std::size_t size = piece.size();
   outgoing_.unsent.append(std::move(piece));
+  sender_.add_unsent(size);
   if (length_left_) {
     *length_left_ -= size;
     outgoing_.ends = *length_left_ == 0;
@@ -300,8 +309,7 @@ void H2Stream::detach_tunnel() noexcept {
 
 void H2Stream::close_tunnel() noexcept {
   tunnel_ = nullptr;
-  connection_.credit(static_cast<std::uint32_t>(received_.size()));
-  received_.clear();
+  discard_received();
   connection_.tunnel_closed(*this);
 }
 

@@ -81,6 +81,7 @@ class H2Stream final : public Wire {
   /// True while the server lets the client send the rest of a request that was answered: see
   /// ServerOptions::discarded_bytes_max.
   [[nodiscard]] bool is_discarding(TimePoint now) const noexcept;
+  [[nodiscard]] TimePoint discard_deadline() const noexcept { return discard_deadline_; }
   /// The handler has ended: what arrives is discarded.
   void handler_ended() noexcept;
   [[nodiscard]] bool has_tunnel() const noexcept { return tunnel_ != nullptr; }
@@ -126,6 +127,7 @@ class H2Stream final : public Wire {
   [[nodiscard]] bool is_tunnel_request() const noexcept { return head_.method == Method::connect; }
   [[nodiscard]] bool is_too_large() const noexcept;
   [[nodiscard]] Buffer take_received(std::size_t bytes_max);
+  void discard_received() noexcept;
   void send_continue();
 
   H2Connection& connection_;

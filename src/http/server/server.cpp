@@ -10,6 +10,7 @@
 
 #include "http/exchange/settings.h"
 #include "http/protocol.h"
+#include "http/server/h2_counters.h"
 #include "http/server/serve.h"
 #include "http_message/failure.h"
 
@@ -35,13 +36,23 @@ Result<> check_offered(const ServerOptions& options) noexcept {
 }
 
 std::shared_ptr<const ServerSettings> settings_of(
-    Handler handler, ServerOptions options,
-    std::shared_ptr<detail::server::ErrorReporter> reporter) {
+    Handler handler, ServerOptions options, std::shared_ptr<detail::server::ErrorReporter> reporter,
+    std::shared_ptr<H2Counters> h2_counters) {
   return std::make_shared<const ServerSettings>(std::move(handler), std::move(options),
-                                                std::move(reporter));
+                                                std::move(reporter), std::move(h2_counters));
 }
 
 }  // namespace
+
+Server::Server(StreamServerBase&& base)
+    : StreamServerBase(std::move(base)), h2_counters_(std::make_shared<H2Counters>()) {}
+
+Http2Stats Server::http_2_stats() const noexcept { return h2_counters_->stats(); }
+
+ServerGroup::ServerGroup(StreamServerGroupBase&& base)
+    : StreamServerGroupBase(std::move(base)), h2_counters_(std::make_shared<H2Counters>()) {}
+
+Http2Stats ServerGroup::http_2_stats() const noexcept { return h2_counters_->stats(); }
 
 Result<Server> Server::listen(EventLoop& loop, const Endpoint& at, Handler handler,
                               ServerOptions options) {
@@ -65,7 +76,8 @@ Result<Server> Server::start(Result<StreamServerBase> base, Handler handler,
   const std::source_location created_at = handler.created_at();
   const auto check = protocol_check_of(options);
   server.serve_with(
-      [settings = settings_of(std::move(handler), std::move(options), server.reporter()),
+      [settings = settings_of(std::move(handler), std::move(options), server.reporter(),
+                              server.h2_counters_),
        shutdown = server.shutdown_token()](SocketStream stream) {
         return serve_connection(std::move(stream), settings, shutdown);
       },
@@ -97,8 +109,9 @@ Result<ServerGroup> ServerGroup::start(LoopGroup& group, Result<StreamServerGrou
   tokens.reserve(group.size());
   for (std::size_t i = 0; i < group.size(); ++i) tokens.push_back(server.shutdown_token(group[i]));
   server.serve_with(
-      [settings = settings_of(std::move(handler), std::move(options), server.reporter()), &group,
-       tokens](SocketStream stream) {
+      [settings = settings_of(std::move(handler), std::move(options), server.reporter(),
+                              server.h2_counters_),
+       &group, tokens](SocketStream stream) {
         const std::stop_token& shutdown = tokens[group.index_of(stream.loop())];
         return serve_connection(std::move(stream), settings, shutdown);
       },

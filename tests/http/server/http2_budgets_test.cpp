@@ -36,6 +36,8 @@ class Http2Budgets : public test::Serving {
     }(*this, prepare, patience, settings));
   }
 
+  [[nodiscard]] http::Http2Stats stats() const { return server_->http_2_stats(); }
+
   static std::string last_line(const std::string& lines, int from_end = 2) {
     std::vector<std::string> all;
     std::size_t begin = 0;
@@ -62,6 +64,8 @@ TEST_F(Http2Budgets, streams_above_the_maximum_are_refused) {
             }),
             "RST_STREAM 5 REFUSED_STREAM\nHEADERS 1 200 content-length=5\n"
             "HEADERS 3 200 content-length=5\nDATA 1 hello end\nDATA 3 hello end\n");
+  EXPECT_EQ(stats().refused_streams, 1);
+  EXPECT_EQ(stats().connections, 1);
 }
 
 /// CVE-2023-44487: the handlers of streams that were reset still count.
@@ -99,6 +103,8 @@ TEST_F(Http2Budgets, resets_delay_the_connection_and_then_end_it) {
       },
       5s);
   EXPECT_TRUE(last_line(lines).ends_with(" ENHANCE_YOUR_CALM")) << lines;
+  EXPECT_EQ(stats().reset_floods, 1);
+  EXPECT_GT(stats().delayed_reads, 0);
 }
 
 /// CVE-2025-8671: the server resets the streams because of what the client does.
@@ -150,6 +156,7 @@ TEST_F(Http2Budgets, frames_that_advance_nothing_end_the_connection) {
       client.request(1, http::Method::post, "/", false);
       for (int i = 0; i < 130; ++i) append(client.out());
     });
+    EXPECT_EQ(stats().idle_frame_floods, 1);
     return last_line(lines);
   };
   using namespace http::detail::h2;
@@ -175,6 +182,7 @@ TEST_F(Http2Budgets, a_field_block_has_few_continuations) {
     for (int i = 0; i < 10; ++i) client.out().append(std::span<const std::byte>(head));
   });
   EXPECT_EQ(lines, "GOAWAY 0 ENHANCE_YOUR_CALM\nclosed\n");
+  EXPECT_EQ(stats().oversized_blocks, 1);
 }
 
 TEST_F(Http2Budgets, too_many_fields_are_answered_with_431) {
@@ -186,6 +194,7 @@ TEST_F(Http2Budgets, too_many_fields_are_answered_with_431) {
                 or_throw(http::detail::h2::append_head(client.out(), encoder, head,
                                                        {.stream_id = 1, .end_stream = true}));
               }).starts_with("HEADERS 1 431 "));
+  EXPECT_EQ(stats().oversized_heads, 1);
 }
 
 TEST_F(Http2Budgets, far_too_many_fields_end_the_connection) {
@@ -198,6 +207,7 @@ TEST_F(Http2Budgets, far_too_many_fields_end_the_connection) {
                                                      {.stream_id = 1, .end_stream = true}));
             }),
             "GOAWAY 0 ENHANCE_YOUR_CALM\nclosed\n");
+  EXPECT_EQ(stats().oversized_blocks, 1);
 }
 
 /// CVE-2026-49975: windows that are opened by one byte at a time.
@@ -215,6 +225,7 @@ TEST_F(Http2Budgets, a_client_that_accepts_single_bytes_loses_its_stream) {
     co_return all;
   }(*this));
   EXPECT_EQ(last_line(lines, 1), "RST_STREAM 1 CANCEL");
+  EXPECT_EQ(stats().stalled_streams, 1);
 }
 
 TEST_F(Http2Budgets, a_closed_window_of_the_connection_ends_it) {
@@ -222,6 +233,7 @@ TEST_F(Http2Budgets, a_closed_window_of_the_connection_ends_it) {
   const std::string lines = talk([](Http2Client& client) { client.get(1, "/"); }, 120s,
                                  {{SettingId::initial_window_size, 1'000'000}});
   EXPECT_EQ(last_line(lines), "GOAWAY 1 ENHANCE_YOUR_CALM") << lines;
+  EXPECT_EQ(stats().stalled_connections, 1);
 }
 
 TEST_F(Http2Budgets, a_client_that_reads_no_answers_is_not_read_from) {
@@ -242,6 +254,134 @@ TEST_F(Http2Budgets, a_client_that_reads_no_answers_is_not_read_from) {
     }
     EXPECT_TRUE(is_blocked);
   }(*this));
+  EXPECT_GT(stats().unread_answers, 0);
+}
+
+/// CVE-2026-49975 with many streams: handlers start only while little is waiting for the client.
+TEST_F(Http2Budgets, responses_that_are_not_received_postpone_handlers) {
+  http::ServerOptions options;
+  options.http_2.unsent_bytes_max = 300'000;
+  int handlers = 0;
+  serve(
+      [&handlers](Request&, Response& response) {
+        ++handlers;
+        response.send(std::string(100'000, 'x'));
+      },
+      options);
+  run([](Http2Budgets& test, int& started) -> Task<> {
+    TcpStream stream = co_await test.open();
+    Http2Client client(std::move(stream), {{SettingId::initial_window_size, 0}});
+    for (std::uint32_t id = 1; id < 101; id += 2) client.get(id, "/");
+    co_await client.exchange(100ms);
+    EXPECT_EQ(started, 4);
+    EXPECT_EQ(test.stats().postponed_handlers, 46);
+    EXPECT_GE(test.stats().buffered_bytes, 300'000);
+    EXPECT_LE(test.stats().buffered_bytes, 500'000);
+    // Another client is served meanwhile.
+    Http2Client other(co_await test.open());
+    other.get(1, "/");
+    const std::string got = co_await other.exchange(100ms);
+    EXPECT_TRUE(got.starts_with("HEADERS 1 200 content-length=100000\nDATA 1 ")) << got;
+    // A postponed request that the client cancels starts no handler.
+    client.reset(99, ErrorCode::cancel);
+    client.grow_window(0, 10'000'000);
+    for (std::uint32_t id = 1; id < 99; id += 2) client.grow_window(id, 200'000);
+    const std::string rest = co_await client.exchange(1s);
+    EXPECT_NE(rest.find("DATA 97 "), std::string::npos) << rest;
+    EXPECT_EQ(started, 50);
+  }(*this, handlers));
+  EXPECT_LT(stats().buffered_bytes, 150'000);  // Two connections, each in steps of 64 KiB.
+}
+
+TEST_F(Http2Budgets, postponed_requests_end_with_their_connection) {
+  http::ServerOptions options;
+  options.http_2.unsent_bytes_max = 1;
+  serve([](Request&, Response& response) { response.send(std::string(100'000, 'x')); }, options);
+  run([](Http2Budgets& test) -> Task<> {
+    TcpStream stream = co_await test.open();
+    Http2Client client(std::move(stream), {{SettingId::initial_window_size, 0}});
+    for (std::uint32_t id = 1; id < 11; id += 2) client.get(id, "/");
+    co_await client.exchange(100ms);
+    EXPECT_EQ(test.server_->connections(), 1);
+  }(*this));
+  run([](Http2Budgets& test) -> Task<> {
+    static_cast<void>(co_await sleep_for(200s));
+    EXPECT_EQ(test.server_->connections(), 0);
+  }(*this));
+  EXPECT_EQ(stats().postponed_handlers, 4);
+  EXPECT_EQ(stats().buffered_bytes, 0);
+}
+
+TEST_F(Http2Budgets, a_server_with_little_memory_left_refuses_streams_of_those_that_use_it) {
+  http::ServerOptions options;
+  options.http_2.server_bytes_max = 200'000;
+  serve([](Request&, Response& response) { response.send(std::string(100'000, 'x')); }, options);
+  run([](Http2Budgets& test) -> Task<> {
+    TcpStream stream = co_await test.open();
+    Http2Client client(std::move(stream), {{SettingId::initial_window_size, 0}});
+    for (std::uint32_t id = 1; id < 21; id += 2) client.get(id, "/");
+    const std::string got = co_await client.exchange(100ms);
+    EXPECT_NE(got.find("RST_STREAM 7 REFUSED_STREAM"), std::string::npos) << got;
+    EXPECT_EQ(test.stats().overloaded_streams, 7);
+    Http2Client other(co_await test.open());
+    other.get(1, "/");
+    const std::string served = co_await other.exchange(100ms);
+    EXPECT_TRUE(served.starts_with("HEADERS 1 200 ")) << served;
+  }(*this));
+}
+
+TEST_F(Http2Budgets, settings_that_are_not_acknowledged_end_the_connection) {
+  serve([](Request&, Response&) -> Task<> { static_cast<void>(co_await sleep_for(15s)); });
+  run([](Http2Budgets& test) -> Task<> {
+    Http2Client client(co_await test.open());
+    client.get(1, "/");
+    const std::string got = co_await client.exchange_unanswered(20s);
+    EXPECT_EQ(got, "GOAWAY 1 SETTINGS_TIMEOUT\nclosed\n");
+  }(*this));
+  EXPECT_EQ(stats().settings_timeouts, 1);
+}
+
+TEST_F(Http2Budgets, a_silent_client_is_asked_whether_it_is_alive) {
+  Error error;
+  serve(
+      [&error](Request& request, Response&) -> Task<> {
+        const auto body = co_await request.body().read_all();
+        if (!body) error = body.error();
+      },
+      [] {
+        http::ServerOptions options;
+        options.body_timeout = 0s;
+        return options;
+      }());
+  run([](Http2Budgets& test) -> Task<> {
+    Http2Client client(co_await test.open());
+    client.request(1, http::Method::post, "/", false);
+    // Answers extend the life of the connection, also that of silent handlers.
+    const std::string silence = co_await client.exchange(55s);
+    EXPECT_EQ(silence, "");
+    const std::string ping = co_await client.exchange(55s);
+    EXPECT_EQ(ping, "PING\n");
+    const std::string got = co_await client.exchange_unanswered(100s);
+    EXPECT_EQ(got, "PING\nclosed\n");
+  }(*this));
+  EXPECT_EQ(error, system_error(ETIMEDOUT));
+  EXPECT_EQ(stats().ping_timeouts, 1);
+}
+
+/// The time limit is ServerOptions::linger, not a part of write_timeout.
+TEST_F(Http2Budgets, the_rest_of_an_answered_request_is_awaited_for_the_time_of_linger) {
+  http::ServerOptions options;
+  options.linger = 2s;
+  options.write_timeout = 0s;
+  serve(hello, options);
+  EXPECT_EQ(run([](Http2Budgets& test) -> Task<std::string> {
+              Http2Client client(co_await test.open());
+              client.request(1, http::Method::post, "/", false);
+              std::string lines = co_await client.exchange(1900ms);
+              lines += "then\n" + co_await client.exchange(200ms);
+              co_return lines;
+            }(*this)),
+            "HEADERS 1 200 content-length=5\nDATA 1 hello end\nthen\nRST_STREAM 1 NO_ERROR\n");
 }
 
 }  // namespace

@@ -70,9 +70,17 @@ class Http2Client {
   }
 
   /// Sends out(), and returns a line for each frame that the server sends until it has been silent
-  /// for `patience`, or has closed the connection ("closed"). Frames that most connections begin
+  /// for `patience`, or has closed the connection ("closed"). SETTINGS and PING are
+  /// answered. Frames that most connections begin
   /// with are left out: SETTINGS, and WINDOW_UPDATE of the connection.
   Task<std::string> exchange(Duration patience = std::chrono::milliseconds(500)) {
+    return exchange(patience, true);
+  }
+  /// The same, without answers to SETTINGS and PING.
+  Task<std::string> exchange_unanswered(Duration patience) { return exchange(patience, false); }
+
+ private:
+  Task<std::string> exchange(Duration patience, bool answers) {
     std::string lines;
     static_cast<void>(co_await stream_.write(out_));
     out_.clear();
@@ -84,13 +92,14 @@ class Http2Client {
         if (!*parsed) break;
         lines += describe(frame);
       }
+      if (!answers) out_.clear();
+      if (!out_.empty()) static_cast<void>(co_await stream_.write(out_));
       const auto got = co_await timeout(patience, stream_.read(in_));
       if (!got && got.error() == system_error(ETIMEDOUT)) co_return lines;
       if (!got || *got == 0) co_return lines + "closed\n";
     }
   }
 
- private:
   std::string describe(http::detail::h2::Frame& frame) {
     using http::detail::h2::FrameKind;
     const std::string id = std::to_string(frame.stream_id);

@@ -1,0 +1,84 @@
+// H2Connection: time limits of clients that do not answer, and of responses that they hold up.
+#include <algorithm>
+#include <cerrno>
+#include <new>
+
+#include "base/clock.h"
+#include "http/server/h2_connection.h"
+#include "http_message/h2/frame_writer.h"
+
+namespace tambour::http {
+namespace {
+
+namespace h2 = detail::h2;
+
+/// Of the PING that asks a silent client for an answer.
+constexpr std::string_view alive_ping = "is alive";
+
+}  // namespace
+
+/// Ends a connection whose client does not answer, and resets streams that it holds up with small
+/// windows.
+void H2Connection::check_progress() noexcept {
+  if (has_failed_ || !check_client()) return;
+  if (sender_.is_stalled()) {
+    static_cast<void>(fail(h2::ErrorCode::enhance_your_calm, "The window stays closed for too long",
+                           H2Event::stalled_connection));
+    return;
+  }
+  for_each_stream([this](H2Stream& stream) {
+    if (!sender_.is_stalled(stream)) return;
+    count(H2Event::stalled_stream);
+    reset(stream, h2::ErrorCode::cancel, system_error(ETIMEDOUT));
+  });
+  if (!streams_.empty()) check_by(next_check());
+}
+
+/// Returns false if the connection has to end.
+bool H2Connection::check_client() noexcept {
+  const TimePoint now = loop_.now();
+  if (settings_deadline_ <= now)
+    return fail(h2::ErrorCode::settings_timeout, "The settings were not acknowledged",
+                H2Event::settings_timeout);
+  const Http2Options& http_2 = options().http_2;
+  // While nothing is read, the limits of writing apply.
+  if (http_2.ping_interval <= Duration::zero() || !is_receiving_ || streams_.empty()) return true;
+  if (ping_deadline_ <= now) {
+    count(H2Event::ping_timeout);
+    fail_streams(system_error(ETIMEDOUT));
+    stream_.close();
+    return false;
+  }
+  if (ping_deadline_ != never) return true;
+  if (detail::base::saturating_add(received_at_, http_2.ping_interval) > now) return true;
+  ping_deadline_ = detail::base::saturating_add(now, http_2.ping_timeout);
+  try {
+    h2::append_ping(sender_.queue(), alive_ping, false);
+  } catch (const std::bad_alloc&) {
+    stream_.close();
+  }
+  sender_.wake();
+  return true;
+}
+
+TimePoint H2Connection::next_check() const noexcept {
+  const TimePoint now = loop_.now();
+  TimePoint next = settings_deadline_;
+  if (const Duration period = options().write_timeout / 4; period > Duration::zero())
+    next = std::min(next, detail::base::saturating_add(now, period));
+  const Duration ping_interval = options().http_2.ping_interval;
+  if (ping_interval <= Duration::zero()) return next;
+  if (ping_deadline_ != never) return std::min(next, std::max(ping_deadline_, now));
+  // While nothing is read, received_at_ may be long ago.
+  const TimePoint silent_at = detail::base::saturating_add(received_at_, ping_interval);
+  return std::min(next,
+                  silent_at > now ? silent_at : detail::base::saturating_add(now, ping_interval));
+}
+
+void H2Connection::check_by(TimePoint deadline) noexcept {
+  if (deadline == never || (progress_timer_.is_started() && progress_timer_.deadline() <= deadline))
+    return;
+  progress_timer_.start_at(deadline);
+}
+
+}  // namespace tambour::http
