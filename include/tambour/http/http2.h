@@ -34,6 +34,10 @@ struct Http2Options {
   /// and of all streams of the connection. At least 65,535; at most 2^31 - 1.
   std::uint32_t stream_window_bytes = 256 * 1024;
   std::uint32_t connection_window_bytes = 1024 * 1024;
+  /// Both grow up to this number of bytes while a client sends as much as they allow within one
+  /// round trip, which a PING measures, and the handlers read it. Otherwise an upload would get at
+  /// most one window per round trip. A server that buffers half of `server_bytes_max` stops this.
+  std::uint32_t window_bytes_max = 4 * 1024 * 1024;
 
   /// Bytes of responses that one connection buffers because the client does not receive them. When
   /// there are more, the handlers of further requests start later. The responses of handlers that

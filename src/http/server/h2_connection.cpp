@@ -54,6 +54,9 @@ H2Connection::H2Connection(SocketStream stream, Buffer received,
       field_limits_(field_limits_of(options())),
       budgets_(options().http_2),
       receive_window_(window_of(options().http_2.connection_window_bytes)),
+      stream_window_(initial_stream_window()),
+      connection_window_(static_cast<std::uint32_t>(receive_window_)),
+      granted_window_(connection_window_),
       received_at_(loop_.now()),
       emptied_(loop_),
       drain_timer_(loop_, [this] { end_drain(); }),
@@ -76,14 +79,14 @@ H2Connection::~H2Connection() {
   for (const auto& [id, stream] : streams_) stream->detach_tunnel();
 }
 
-std::uint32_t H2Connection::stream_window() const noexcept {
+std::uint32_t H2Connection::initial_stream_window() const noexcept {
   return static_cast<std::uint32_t>(window_of(options().http_2.stream_window_bytes));
 }
 
 void H2Connection::send_settings() {
   const std::array settings{
       h2::Setting{h2::SettingId::max_concurrent_streams, options().http_2.streams_max},
-      h2::Setting{h2::SettingId::initial_window_size, stream_window()},
+      h2::Setting{h2::SettingId::initial_window_size, initial_stream_window()},
       h2::Setting{h2::SettingId::max_header_list_size,
                   static_cast<std::uint32_t>(field_limits_.bytes_max)},
       h2::Setting{h2::SettingId::enable_connect_protocol, 1},
@@ -376,11 +379,12 @@ void H2Connection::report(std::exception_ptr thrown) noexcept {
 
 void H2Connection::credit(std::uint32_t bytes) noexcept {
   uncredited_ += bytes;
-  const auto window =
-      static_cast<std::uint32_t>(window_of(options().http_2.connection_window_bytes));
-  if (uncredited_ < window / 2) return;
-  receive_window_ += uncredited_;
-  send_window_update(0, std::exchange(uncredited_, 0));
+  const std::uint32_t update = uncredited_ + (connection_window_ - granted_window_);
+  if (update < connection_window_ / 2) return;
+  receive_window_ += update;
+  granted_window_ = connection_window_;
+  uncredited_ = 0;
+  send_window_update(0, update);
 }
 
 void H2Connection::send_window_update(std::uint32_t stream_id, std::uint32_t bytes) noexcept {

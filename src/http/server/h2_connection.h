@@ -43,6 +43,8 @@ namespace tambour::http {
 
 /// Identifies the answer to the PING of the first GOAWAY.
 inline constexpr std::string_view h2_drain_ping = "draining";
+/// Of the PING that measures a round trip.
+inline constexpr std::string_view h2_window_ping = "roundtrp";
 
 class H2Connection final {
  public:
@@ -70,7 +72,10 @@ class H2Connection final {
   }
   [[nodiscard]] const std::stop_token& shutdown() const noexcept { return shutdown_; }
   [[nodiscard]] const std::stop_token& stop() const noexcept { return stop_; }
-  [[nodiscard]] std::uint32_t stream_window() const noexcept;
+  /// Which the settings announce.
+  [[nodiscard]] std::uint32_t initial_stream_window() const noexcept;
+  /// What the window of a stream grows to.
+  [[nodiscard]] std::uint32_t stream_window() const noexcept { return stream_window_; }
   [[nodiscard]] bool has_ended_input() const noexcept { return has_ended_input_; }
   /// Bytes of DATA have been used, or discarded: the window of the connection may grow again.
   void credit(std::uint32_t bytes) noexcept;
@@ -86,6 +91,11 @@ class H2Connection final {
   struct Closed {
     std::uint32_t stream_id = 0;
     bool may_receive = false;
+  };
+
+  struct EarlyPriority {
+    std::uint32_t stream_id = 0;
+    detail::h2::Priority priority{};
   };
 
   // Reading.
@@ -105,6 +115,11 @@ class H2Connection final {
   bool fail(detail::h2::Violation violation) noexcept;
 
   [[nodiscard]] bool on_data(detail::h2::Frame& frame);
+  void measure_window(const H2Stream& stream, std::uint32_t bytes);
+  void grow_windows() noexcept;
+  /// Of a PRIORITY_UPDATE that arrived before the stream.
+  void apply_early_priority(H2Stream& stream) noexcept;
+  void on_priority_update(const detail::h2::Frame& frame);
   [[nodiscard]] bool on_headers(const detail::h2::Frame& frame);
   void add(std::unique_ptr<H2Stream> stream);
   [[nodiscard]] bool on_request(const detail::h2::Frame& frame, detail::h2::FieldSection& section);
@@ -176,6 +191,11 @@ class H2Connection final {
   H2Budgets budgets_;
   detail::loop::IterationBudget budget_;
   std::int64_t receive_window_;
+  std::uint32_t stream_window_;
+  std::uint32_t connection_window_;
+  std::uint32_t granted_window_;  ///< Of the connection, before it grows to connection_window_.
+  std::uint32_t measured_bytes_ = 0;
+  bool is_measuring_ = false;  ///< The answer to a PING ends it.
   std::uint32_t uncredited_ = 0;
   std::uint32_t last_stream_id_ = 0;
   std::uint32_t last_accepted_id_ = 0;
@@ -184,6 +204,7 @@ class H2Connection final {
   /// Those of the closed streams on which the client may still be sending: as many as it may open.
   std::vector<Closed> receiving_;
   std::size_t next_receiving_ = 0;
+  std::vector<EarlyPriority> early_priorities_;
   TimePoint idle_deadline_ = never;
   TimePoint settings_deadline_ = never;  ///< `never`: the client has acknowledged them.
   TimePoint received_at_;                ///< When something was received last.

@@ -39,8 +39,7 @@ bool H2Connection::handle(h2::Frame& frame) {
     case h2::FrameKind::rst_stream:
       return on_rst_stream(frame);
     case h2::FrameKind::priority_update:
-      if (H2Stream* const stream = find(frame.value))
-        sender_.set_priority(*stream, h2::parse_priority(frame.text));
+      on_priority_update(frame);
       return spend_idle_frame();
     case h2::FrameKind::priority:
       if (frame.depends_on_itself)
@@ -77,6 +76,7 @@ bool H2Connection::on_data(h2::Frame& frame) {
                                                 ? h2::ErrorCode::stream_closed
                                                 : h2::ErrorCode::flow_control_error);
   }
+  if (!frame.end_stream) measure_window(*stream, frame.flow_bytes);
   const bool ends = frame.end_stream;
   const std::uint32_t flow_bytes = frame.flow_bytes;
   if (const auto received = stream->receive(std::move(frame.data), flow_bytes); !received) {
@@ -148,6 +148,7 @@ bool H2Connection::on_request(const h2::Frame& frame, h2::FieldSection& section)
     note_closed(frame.stream_id, !frame.end_stream);
     return spend_reset();
   }
+  if (!early_priorities_.empty()) apply_early_priority(stream);
   add(std::move(created));
   if (sender_.is_full()) {
     count(H2Event::postponed_handler);
@@ -217,6 +218,8 @@ bool H2Connection::on_initial_window(std::uint32_t bytes) noexcept {
 bool H2Connection::on_ping(const h2::Frame& frame) {
   if (!frame.is_ack) {
     h2::append_ping(sender_.queue(), frame.text, true);
+  } else if (is_measuring_ && frame.text == h2_window_ping) {
+    grow_windows();
   } else if (is_draining_ && frame.text == h2_drain_ping) {
     end_drain();
   }

@@ -149,7 +149,7 @@ void H2Sender::send_data(H2Stream& stream) {
   const bool has_trailers = is_end && !outgoing.trailers.empty();
   detail::h2::append_data(output_.queue(), stream.id(), outgoing.unsent.take(size),
                           is_end && !has_trailers);
-  remove_unsent(size);
+  remove_unsent(stream, size);
   ++data_frames_;
   window_ -= static_cast<std::int64_t>(size);
   outgoing.window -= static_cast<std::int64_t>(size);
@@ -167,14 +167,17 @@ void H2Sender::send_data(H2Stream& stream) {
   }
 }
 
-void H2Sender::add_unsent(std::size_t bytes) noexcept {
+void H2Sender::add_unsent(H2Stream& stream, std::size_t bytes) noexcept {
+  if (stream.outgoing().unsent.size() == bytes) ++unsent_streams_;
   unsent_bytes_ += bytes;
   memory_.add(bytes);
 }
 
-void H2Sender::remove_unsent(std::size_t bytes) noexcept {
+void H2Sender::remove_unsent(H2Stream& stream, std::size_t bytes) noexcept {
+  if (bytes == 0) return;
   const bool was_full = is_full();
   unsent_bytes_ -= bytes;
+  if (stream.outgoing().unsent.empty()) --unsent_streams_;
   memory_.remove(bytes);
   if (was_full && !is_full()) has_capacity_.set();
 }
@@ -222,8 +225,9 @@ void H2Sender::set_priority(H2Stream& stream, detail::h2::Priority priority) noe
 
 void H2Sender::drop(H2Stream& stream) noexcept {
   H2Outgoing& outgoing = stream.outgoing();
-  remove_unsent(outgoing.unsent.size());
+  const std::size_t dropped = outgoing.unsent.size();
   outgoing.unsent.clear();
+  remove_unsent(stream, dropped);
   outgoing.ends = false;
   update(stream);
 }

@@ -66,9 +66,12 @@ class H2Sender {
   /// A head, or another frame of the stream, has been queued.
   void queued(H2Stream& stream) noexcept { stream.outgoing().batch = started_ + 1; }
   /// Bytes of a body, in H2Outgoing::unsent, have been added. update() follows.
-  void add_unsent(std::size_t bytes) noexcept;
-  /// True while Http2Options::unsent_bytes_max is exceeded.
-  [[nodiscard]] bool is_full() const noexcept { return unsent_bytes_ > limits_.unsent_bytes_max; }
+  void add_unsent(H2Stream& stream, std::size_t bytes) noexcept;
+  /// True while Http2Options::unsent_bytes_max is exceeded by several streams. A single download
+  /// holds up nothing, also an urgent response.
+  [[nodiscard]] bool is_full() const noexcept {
+    return unsent_streams_ > 1 && unsent_bytes_ > limits_.unsent_bytes_max;
+  }
   /// Waits until is_full() may have become false.
   [[nodiscard]] Task<Result<>> wait_for_capacity();
   /// The stream has more to send, or its window has changed.
@@ -104,7 +107,8 @@ class H2Sender {
   [[nodiscard]] Task<> write();
   void fill();
   void send_data(H2Stream& stream);
-  void remove_unsent(std::size_t bytes) noexcept;
+  /// They have been removed from H2Outgoing::unsent.
+  void remove_unsent(H2Stream& stream, std::size_t bytes) noexcept;
   [[nodiscard]] H2Stream* next() noexcept;
   void wake_waiting() noexcept;
   /// `was_blocked` is changed to `is_blocked`.
@@ -121,7 +125,8 @@ class H2Sender {
   detail::h2::HpackEncoder encoder_;
   std::array<std::list<H2Stream*>, detail::h2::Priority::urgency_max + 1> ready_;
   std::vector<H2Stream*> waiting_;
-  std::size_t unsent_bytes_ = 0;  ///< Of all streams.
+  std::size_t unsent_bytes_ = 0;    ///< Of all streams.
+  std::size_t unsent_streams_ = 0;  ///< Those that have unsent bytes.
   std::int64_t window_ = 65'535;
   std::int64_t initial_window_ = 65'535;
   std::uint32_t frame_size_max_ = detail::h2::frame_size_max_min;

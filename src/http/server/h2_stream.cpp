@@ -35,7 +35,8 @@ H2Stream::H2Stream(H2Connection& connection, std::uint32_t id)
       loop_(connection.loop()),
       id_(id),
       body_bytes_max_(connection.options().limits.body_bytes_max),
-      receive_window_(connection.stream_window()),
+      receive_window_(connection.initial_stream_window()),
+      granted_window_(connection.initial_stream_window()),
       outgoing_(*this),
       arrived_(loop_),
       sent_(loop_),
@@ -135,10 +136,14 @@ Buffer H2Stream::take_received(std::size_t bytes_max) {
   connection_.memory().remove(size);
   connection_.credit(size);
   uncredited_ += size;
-  if (!is_request_complete_ && uncredited_ >= connection_.stream_window() / 2) {
-    receive_window_ += uncredited_;
-    connection_.send_window_update(id_, std::exchange(uncredited_, 0));
-  }
+  if (is_request_complete_) return piece;
+  const std::uint32_t window = connection_.stream_window();
+  const std::uint32_t update = uncredited_ + (window - granted_window_);
+  if (update < window / 2) return piece;
+  receive_window_ += update;
+  granted_window_ = window;
+  uncredited_ = 0;
+  connection_.send_window_update(id_, update);
   return piece;
 }
 
@@ -223,7 +228,7 @@ void H2Stream::write(Buffer&& piece) {
   if (error_ || outgoing_.has_ended || piece.empty()) return;
   const std::size_t size = piece.size();
   outgoing_.unsent.append(std::move(piece));
-  sender_.add_unsent(size);
+  sender_.add_unsent(*this, size);
   if (length_left_) {
     *length_left_ -= size;
     outgoing_.ends = *length_left_ == 0;

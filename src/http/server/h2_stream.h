@@ -71,6 +71,11 @@ class H2Stream final : public Wire {
   [[nodiscard]] bool is_request_complete() const noexcept { return is_request_complete_; }
   [[nodiscard]] Fields& received_trailers() noexcept { return trailers_; }
   [[nodiscard]] std::int64_t receive_window() const noexcept { return receive_window_; }
+  /// True if the body is large and the handler reads it.
+  [[nodiscard]] bool is_upload() const noexcept {
+    constexpr std::uint64_t upload_bytes = std::uint64_t{64} * 1024;
+    return received_bytes_ >= upload_bytes && received_.size() < received_bytes_;
+  }
 
   /// Nothing more can be received or sent: reads and writes fail with `error`.
   void fail(const Error& error) noexcept;
@@ -142,6 +147,7 @@ class H2Stream final : public Wire {
   std::uint64_t received_bytes_ = 0;
   std::uint64_t body_bytes_max_;
   std::int64_t receive_window_;
+  std::uint32_t granted_window_;  ///< Its size, which may grow.
   std::uint32_t uncredited_ = 0;  ///< Bytes that were read and not returned to the window.
   bool is_request_complete_ = false;
   bool is_reset_by_client_ = false;

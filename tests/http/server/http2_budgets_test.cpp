@@ -308,7 +308,7 @@ TEST_F(Http2Budgets, postponed_requests_end_with_their_connection) {
     static_cast<void>(co_await sleep_for(200s));
     EXPECT_EQ(test.server_->connections(), 0);
   }(*this));
-  EXPECT_EQ(stats().postponed_handlers, 4);
+  EXPECT_EQ(stats().postponed_handlers, 3);
   EXPECT_EQ(stats().buffered_bytes, 0);
 }
 

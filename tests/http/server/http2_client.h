@@ -65,6 +65,15 @@ class Http2Client {
   void reset(std::uint32_t id, ErrorCode code) {
     http::detail::h2::append_rst_stream(out_, id, code);
   }
+  /// By how much the server has enlarged the window of the connection since the last call, its
+  /// first enlargement to 1 MiB excluded.
+  [[nodiscard]] std::int64_t take_connection_window() {
+    constexpr std::int64_t first = 1'048'576 - 65'535;
+    const std::int64_t grown = connection_window_ - (has_first_window_ ? 0 : first);
+    has_first_window_ = true;
+    connection_window_ = 0;
+    return grown;
+  }
   void grow_window(std::uint32_t id, std::uint32_t bytes) {
     http::detail::h2::append_window_update(out_, id, bytes);
   }
@@ -125,6 +134,7 @@ class Http2Client {
         http::detail::h2::append_ping(out_, frame.text, true);
         return "PING\n";
       case FrameKind::window_update:
+        if (frame.stream_id == 0) connection_window_ += frame.value;
         return frame.stream_id == 0 ? ""
                                     : "WINDOW " + id + " " + std::to_string(frame.value) + "\n";
       case FrameKind::settings:
@@ -155,6 +165,8 @@ class Http2Client {
   TcpStream stream_;
   Buffer in_;
   Buffer out_;
+  bool has_first_window_ = false;
+  std::int64_t connection_window_ = 0;
   std::string data_;  ///< Of a DATA frame.
   http::detail::h2::FrameParser parser_;
   http::detail::h2::HpackEncoder encoder_;

@@ -246,6 +246,66 @@ TEST_F(Http2Server, urgent_responses_overtake_others) {
             "DATA 1 7232 end\nDATA 3 15535\n");
 }
 
+/// RFC 9218, section 7: PRIORITY_UPDATE may arrive before its request, and overrides its field.
+TEST_F(Http2Server, a_priority_update_may_arrive_before_its_request) {
+  serve([](Request& request, Response& response) {
+    response.send(std::string(request.path() == "/" ? 20'000 : 10'000, 'x'));
+  });
+  EXPECT_EQ(talk([](Http2Client& client) {
+              // More than the server keeps: the oldest are dropped.
+              for (std::uint32_t id = 101; id < 141; id += 2)
+                http::detail::h2::append_priority_update(client.out(), id, "u=1");
+              http::detail::h2::append_priority_update(client.out(), 3, "u=7");
+              http::detail::h2::append_priority_update(client.out(), 3, "u=0");
+              client.get(1, "/");
+              client.get(3, "/urgent", {{"priority", "u=6"}});
+            }),
+            "HEADERS 1 200 content-length=20000\nHEADERS 3 200 content-length=10000\n"
+            "DATA 3 10000 end\nDATA 1 16384\nDATA 1 3616 end\n");
+}
+
+/// A client that is limited by the windows sends at most one window in a round trip.
+TEST_F(Http2Server, windows_grow_while_a_client_sends_as_much_as_they_allow) {
+  http::ServerOptions options;
+  options.http_2.window_bytes_max = 1'000'000;
+  std::size_t received = 0;
+  serve(
+      [&received](Request& request, Response& response) -> Task<> {
+        for (;;) {
+          const auto piece = co_await request.body().read();
+          if (!piece || piece->empty()) break;
+          received += piece->size();
+        }
+        response.send("read");
+      },
+      options);
+  run([](Http2Server& test) -> Task<> {
+    Http2Client client(co_await test.open());
+    client.request(1, http::Method::post, "/", false);
+    const std::string piece(16384, 'x');
+    std::int64_t window = 262'144;
+    std::int64_t connection_window = 1'048'576;
+    std::int64_t window_max = 0;
+    for (int round = 0; round < 12; ++round) {
+      for (; window >= 16384 && connection_window >= 16384; window -= 16384) {
+        client.data(1, piece, false);
+        connection_window -= 16384;
+      }
+      const std::string lines = co_await client.exchange(10ms);
+      connection_window += client.take_connection_window();
+      for (std::size_t at = 0; (at = lines.find("WINDOW 1 ", at)) != std::string::npos; ++at)
+        window += std::stol(lines.substr(at + 9));
+      window_max = std::max(window_max, window);
+    }
+    EXPECT_GT(window_max, 500'000);
+    EXPECT_LE(window_max, 1'000'000);
+    client.data(1, "", true);
+    const std::string end = co_await client.exchange();
+    EXPECT_TRUE(end.ends_with("DATA 1 read end\n")) << end;
+  }(*this));
+  EXPECT_GT(received, 2'000'000);
+}
+
 TEST_F(Http2Server, extended_connect_opens_a_tunnel) {
   serve([](Request& request, Response& response) -> Task<> {
     EXPECT_EQ(request.head().protocol, "websocket");
