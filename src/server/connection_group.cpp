@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "loop/core.h"
 #include "net/connection/owner.h"
+#include "server/fan_out_queue.h"
 
 namespace tambour {
 
@@ -32,7 +33,7 @@ class GroupShard : public std::enable_shared_from_this<GroupShard> {
       : loop_(loop), shared_(std::move(shared)) {}
   GroupShard(const GroupShard&) = delete;
   GroupShard& operator=(const GroupShard&) = delete;
-  ~GroupShard() { static_cast<void>(take()); }
+  ~GroupShard() = default;
 
   [[nodiscard]] EventLoop& loop() const noexcept { return loop_; }
 
@@ -70,21 +71,17 @@ class GroupShard : public std::enable_shared_from_this<GroupShard> {
     std::uint64_t excepted;
     Message* next;
     std::size_t count = 1;  ///< How many messages the bytes are.
+
+    [[nodiscard]] std::size_t memory_bytes() const noexcept { return overhead + bytes.size(); }
   };
-  struct DeleteMessages {
-    void operator()(Message* first) const noexcept {
-      while (first != nullptr) delete std::exchange(first, first->next);
-    }
-  };
-  using Messages = std::unique_ptr<Message, DeleteMessages>;
+  using Queue = FanOutQueue<Message>;
 
   void post_delivery();
   void run();
-  [[nodiscard]] Messages take() noexcept;
   /// Appends each message to the one before it, if both are for the same members: a member then
   /// gets them with one system call.
   static void combine(Message& first) noexcept;
-  void deliver(Messages messages, std::exception_ptr& thrown);
+  void deliver(Queue::Messages messages, std::exception_ptr& thrown);
   void send_to(Connection& connection, const Message& message, ConnectionGroupStats& counts);
   void leave(const Member& member) noexcept;
   void clear() noexcept;
@@ -93,9 +90,7 @@ class GroupShard : public std::enable_shared_from_this<GroupShard> {
   EventLoop& loop_;
   std::shared_ptr<Shared> shared_;
 
-  std::atomic<Message*> newest_{nullptr};  ///< Each message points to the one before it.
-  std::atomic<std::size_t> queued_{0};     ///< Bytes, as ConnectionGroupOptions::queued_bytes_max.
-  std::atomic<bool> posted_{false};        ///< A task that will call run() is posted.
+  Queue queue_;
   std::atomic<bool> is_closed_{false};
   std::atomic<std::size_t> size_{0};
   std::atomic<std::uint64_t> sent_{0};
@@ -178,30 +173,18 @@ void GroupShard::compact() noexcept {
 }
 
 bool GroupShard::push(Buffer&& message, std::uint64_t excepted) {
-  if (queued_.load(std::memory_order_relaxed) >= shared_->options.queued_bytes_max) {
+  if (queue_.bytes() >= shared_->options.queued_bytes_max) {
     skipped_.fetch_add(size(), std::memory_order_relaxed);
     return false;
   }
-  const std::size_t bytes = Message::overhead + message.size();
-  auto* const added =
-      new Message{.bytes = std::move(message), .excepted = excepted, .next = nullptr};
-  queued_.fetch_add(bytes, std::memory_order_relaxed);
-  added->next = newest_.load(std::memory_order_relaxed);
-  while (!newest_.compare_exchange_weak(added->next, added, std::memory_order_release,
-                                        std::memory_order_relaxed)) {
-  }
+  queue_.push(std::unique_ptr<Message>(
+      new Message{.bytes = std::move(message), .excepted = excepted, .next = nullptr}));
   post_delivery();
   return true;
 }
 
 void GroupShard::post_delivery() {
-  if (posted_.exchange(true, std::memory_order_acq_rel)) return;
-  try {
-    loop_.post([self = shared_from_this()] { self->run(); });
-  } catch (...) {
-    posted_.store(false, std::memory_order_release);
-    throw;
-  }
+  queue_.post(loop_, [this] { return [self = shared_from_this()] { self->run(); }; });
 }
 
 void GroupShard::close() noexcept {
@@ -215,23 +198,8 @@ void GroupShard::close() noexcept {
   }
 }
 
-GroupShard::Messages GroupShard::take() noexcept {
-  Message* newest = newest_.exchange(nullptr, std::memory_order_acquire);
-  Message* oldest = nullptr;
-  std::size_t bytes = 0;
-  while (newest != nullptr) {
-    bytes += Message::overhead + newest->bytes.size();
-    Message* const before = newest->next;
-    newest->next = oldest;
-    oldest = std::exchange(newest, before);
-  }
-  queued_.fetch_sub(bytes, std::memory_order_relaxed);
-  return Messages(oldest);
-}
-
 void GroupShard::run() {
-  // Before take(): a message that is added later posts again.
-  posted_.exchange(false, std::memory_order_acq_rel);
+  queue_.begin_delivery();
   if (delivers_) {  // A callback runs the loop.
     must_deliver_again_ = true;
     return;
@@ -240,7 +208,7 @@ void GroupShard::run() {
   if (is_closed_.load(std::memory_order_acquire)) return clear();
   std::exception_ptr thrown;
   // Once, although messages may have arrived meanwhile: they must not keep the loop from the rest.
-  if (Messages messages = take()) deliver(std::move(messages), thrown);
+  if (Queue::Messages messages = queue_.take()) deliver(std::move(messages), thrown);
   if (is_closed_.load(std::memory_order_acquire)) clear();
   if (std::exchange(must_deliver_again_, false)) post_delivery();
   if (thrown != nullptr) std::rethrow_exception(thrown);
@@ -262,7 +230,7 @@ void GroupShard::combine(Message& first) noexcept {
   }
 }
 
-void GroupShard::deliver(Messages messages, std::exception_ptr& thrown) {
+void GroupShard::deliver(Queue::Messages messages, std::exception_ptr& thrown) {
   combine(*messages);
   ConnectionGroupStats counts;
   delivers_ = true;
