@@ -6,9 +6,8 @@
 // Without an address, it serves two clients of its own and ends.
 #include <chrono>
 #include <cstdio>
-#include <list>
 #include <string>
-#include <string_view>
+#include <utility>
 
 #include <tambour/tambour.h>
 
@@ -26,30 +25,15 @@ const char* const page = R"(<!DOCTYPE html><title>Chat</title>
 </script>
 )";
 
-/// The visitors of one loop.
-class Room {
- public:
-  Task<> serve(http::WebSocket& visitor, http::Request& /*request*/) {
-    const auto entry = visitors_.insert(visitors_.end(), &visitor);
-    while (true) {
-      const Result<http::WebSocketMessage> message = co_await visitor.receive();
-      if (!message) break;
-      say(message->to_string());
-    }
-    visitors_.erase(entry);
+Task<> serve(http::WebSocketTopic& room, http::WebSocket& visitor) {
+  room.subscribe(visitor);
+  while (true) {
+    Result<http::WebSocketMessage> message = co_await visitor.receive();
+    if (!message) co_return;
+    const Result<> published = room.try_publish(std::move(*message));
+    if (!published) std::puts("The server is overloaded: a message was lost.");
   }
-
- private:
-  void say(std::string_view text) {
-    for (http::WebSocket* const visitor : visitors_) {
-      const Result<> sent = visitor->try_send(http::WebSocketMessage(text));
-      // Too much is waiting for this visitor, or the connection has ended.
-      if (!sent) visitor->abort();
-    }
-  }
-
-  std::list<http::WebSocket*> visitors_;
-};
+}
 
 Task<> visit(http::Client& client, std::string url) {
   http::WebSocket alice = or_throw(co_await http::connect_websocket(client, url));
@@ -63,20 +47,20 @@ Task<> visit(http::Client& client, std::string url) {
 
 int main(int argc, char** argv) {
   EventLoop loop;
-  Room room;
+  http::WebSocketTopicOptions room_options;
+  room_options.backlog_bytes_max = 64 * 1024;  // A visitor that has not read as much is closed.
+  http::WebSocketTopic room(loop, room_options);
   http::WebSocketOptions options;
   options.message_bytes_max = 4096;
-  options.unsent_bytes_max = 64 * 1024;
   http::Router router;
   router.get("/", [](http::Request&, http::Response& response) {
     static_cast<void>(response.headers().set("Content-Type", "text/html; charset=utf-8"));
     response.send(page);
   });
-  router.get("/chat", http::serve_websocket(
-                          [&room](http::WebSocket& visitor, http::Request& request) {
-                            return room.serve(visitor, request);
-                          },
-                          options));
+  router.get("/chat",
+             http::serve_websocket(
+                 [&room](http::WebSocket& visitor, http::Request&) { return serve(room, visitor); },
+                 options));
 
   const Endpoint at = or_throw(Endpoint::parse(argc > 1 ? argv[1] : "127.0.0.1:0"));
   auto server = or_throw(http::Server::listen(loop, at, std::move(router).handler()));

@@ -45,3 +45,4 @@
 #include <tambour/http/url.h>              // IWYU pragma: export
 #include <tambour/http/websocket.h>        // IWYU pragma: export
 #include <tambour/http/websocket_error.h>  // IWYU pragma: export
+#include <tambour/http/websocket_topic.h>  // IWYU pragma: export

@@ -13,6 +13,10 @@ struct Access {
   [[nodiscard]] static WebSocket make(std::shared_ptr<Connection> connection) noexcept {
     return WebSocket(std::move(connection));
   }
+  /// Null for a default-constructed WebSocket.
+  [[nodiscard]] static Connection* connection_of(const WebSocket& socket) noexcept {
+    return socket.connection_.get();
+  }
 };
 
 }  // namespace tambour::http::detail::websocket

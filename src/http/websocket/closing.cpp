@@ -30,19 +30,24 @@ Result<> Connection::append_close(CloseCode code, std::string_view reason) {
   queue_frames(std::move(frame));
   has_sent_close_ = true;
   owes_pong_ = false;
+  tell_subscribers();
   return {};
 }
 
 /// Begins the handshake without waiting for its end.
-void Connection::begin_close(CloseCode code) noexcept {
+void Connection::begin_close(CloseCode code, std::string_view reason) noexcept {
   if (has_sent_close_ || error_) return;
   try {
-    static_cast<void>(append_close(code, {}));
+    static_cast<void>(append_close(code, reason));
   } catch (const std::bad_alloc&) {
     return fail(system_error(ENOMEM));
   }
   start_close_timer();
   start_writing();
+}
+
+void Connection::close_slow() noexcept {
+  begin_close(CloseCode::policy_violation, "the peer reads too slowly");
 }
 
 void Connection::start_close_timer() noexcept {

@@ -22,6 +22,7 @@ class Deflate final : public Compression {
   Deflate(const WebSocketCompression& options, const DeflateSettings& sent,
           const InflateSettings& received_settings, const InflateLimits& limits)
       : message_bytes_min_(options.message_bytes_min),
+        window_bits_(sent.window_bits),
         deflater_(sent),
         inflater_(received_settings, limits) {}
 
@@ -29,6 +30,8 @@ class Deflate final : public Compression {
   void compress(Buffer part, bool is_last, Buffer& output) override {
     deflater_.compress(std::move(part), is_last, output);
   }
+  int window_bits() const noexcept override { return window_bits_; }
+  void forget_context() noexcept override { deflater_.forget_context(); }
   Result<Progress> decompress(Buffer& input, bool is_last, Buffer& output,
                               std::size_t bytes_max) override {
     const auto progress = inflater_.decompress(input, is_last, output, bytes_max);
@@ -39,11 +42,41 @@ class Deflate final : public Compression {
 
  private:
   std::size_t message_bytes_min_;
+  int window_bits_;
   Deflater deflater_;
   Inflater inflater_;
 };
 
+class SharedDeflate final : public SharedCompressor {
+ public:
+  explicit SharedDeflate(const WebSocketCompression& options) noexcept
+      : settings_{.window_bits = options.window_bits,
+                  .has_context_takeover = false,
+                  .level = options.level,
+                  .memory_level = options.memory_level},
+        deflater_(settings_) {}
+
+  Buffer compress(Buffer message) override {
+    Buffer output;
+    try {
+      deflater_.compress(std::move(message), true, output);
+    } catch (...) {
+      deflater_ = Deflater(settings_);
+      throw;
+    }
+    return output;
+  }
+
+ private:
+  DeflateSettings settings_;
+  Deflater deflater_;
+};
+
 }  // namespace
+
+std::unique_ptr<SharedCompressor> make_shared_compressor(const WebSocketCompression& options) {
+  return std::make_unique<SharedDeflate>(options);
+}
 
 bool has_zlib() noexcept { return true; }
 
@@ -66,6 +99,10 @@ std::unique_ptr<Compression> make_compression(const ws::DeflateAgreement& agreem
   return std::make_unique<Deflate>(chosen, sent, received, limits);
 }
 #else
+std::unique_ptr<SharedCompressor> make_shared_compressor(const WebSocketCompression& /*options*/) {
+  return nullptr;
+}
+
 bool has_zlib() noexcept { return false; }
 
 std::unique_ptr<Compression> make_compression(const ws::DeflateAgreement& /*agreement*/,

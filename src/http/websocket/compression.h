@@ -28,6 +28,10 @@ class Compression {
   /// Appends the payload of the frame for the next part of a message. Throws std::bad_alloc, after
   /// which the connection cannot be used any more.
   virtual void compress(Buffer part, bool is_last, Buffer& output) = 0;
+  /// The window of the peer for messages of this end has 2^n bytes.
+  [[nodiscard]] virtual int window_bits() const noexcept = 0;
+  /// The next message refers to none before it. Not within a message.
+  virtual void forget_context() noexcept = 0;
 
   struct Progress {
     std::size_t added = 0;
@@ -43,6 +47,21 @@ class Compression {
   bool is_last = false;    ///< `received` has the last bytes of the message.
   ws::Utf8Validator validator{};
 };
+
+/// A compressor whose messages refer to none before them, for messages to many connections.
+class SharedCompressor {
+ public:
+  SharedCompressor() = default;
+  SharedCompressor(const SharedCompressor&) = delete;
+  SharedCompressor& operator=(const SharedCompressor&) = delete;
+  virtual ~SharedCompressor() = default;
+
+  /// Returns the payload of the frame. Throws std::bad_alloc, and can be used again.
+  [[nodiscard]] virtual Buffer compress(Buffer message) = 0;
+};
+/// Throws std::bad_alloc. Null without zlib.
+[[nodiscard]] std::unique_ptr<SharedCompressor> make_shared_compressor(
+    const WebSocketCompression& options);
 
 /// Throws std::bad_alloc. Null without zlib.
 [[nodiscard]] std::unique_ptr<Compression> make_compression(const ws::DeflateAgreement& agreement,

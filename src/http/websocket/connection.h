@@ -25,6 +25,7 @@
 #include <tambour/task/task.h>
 
 #include "http/websocket/compression.h"
+#include "http/websocket/subscriber.h"
 #include "http_message/ws/extensions.h"
 #include "http_message/ws/frame_parser.h"
 #include "http_message/ws/frame_writer.h"
@@ -55,6 +56,39 @@ class Connection final {
   [[nodiscard]] Result<> try_send(WebSocketMessage message);
   [[nodiscard]] Result<> ping(std::string_view payload);
   void abort() noexcept;
+
+  // For topics.
+
+  /// A message whose frame was serialized for many connections.
+  struct SharedMessage {
+    const Buffer& frame;
+    std::size_t bytes;  ///< Of the message, before compression.
+    bool is_compressed;
+  };
+  /// True if the frame of a whole message may be queued: not between the parts of another one.
+  [[nodiscard]] bool can_queue_message() const noexcept {
+    return !has_sent_close_ && !error_ && !writer_.is_within_message();
+  }
+  /// True if the peer can decompress messages with windows of this size.
+  [[nodiscard]] bool accepts_window(int window_bits) const noexcept {
+    return compression_ != nullptr && compression_->window_bits() >= window_bits;
+  }
+  /// Queues a message without writing it: call start_writing() after the last one. Throws
+  /// std::bad_alloc.
+  void queue_message(const SharedMessage& message);
+  void start_writing() noexcept;
+  /// Ends the connection, because a message was lost.
+  void fail_sending(const Error& error) noexcept { fail(error); }
+  [[nodiscard]] bool has_begun_close() const noexcept { return has_sent_close_ || error_; }
+  /// Closes the connection because its peer reads too slowly.
+  void close_slow() noexcept;
+  void count_dropped(std::uint64_t messages) noexcept { stats_.messages_dropped += messages; }
+  [[nodiscard]] bool is_client() const noexcept { return is_client_; }
+
+  void add_subscriber(Subscriber& subscriber) noexcept { subscribers_.push_back(subscriber); }
+  /// Null if there is none of this topic.
+  [[nodiscard]] Subscriber* find_subscriber(const void* topic) const noexcept;
+  [[nodiscard]] std::size_t count_subscribers() const noexcept;
 
   /// Sends a close frame when `token` asks for it.
   void close_on(std::stop_token token);
@@ -113,15 +147,15 @@ class Connection final {
   [[nodiscard]] static Task<Result<>> write_until(Pointer self, std::uint64_t position);
   [[nodiscard]] Task<Result<>> write_queue();
   [[nodiscard]] Task<> write_in_background();
-  void start_writing() noexcept;
   void check_progress() noexcept;
   void append_pong();
   void wake_senders() noexcept;
+  void tell_subscribers() noexcept;
 
   // closing.cpp: the closing handshake.
 
   [[nodiscard]] Result<> append_close(CloseCode code, std::string_view reason);
-  void begin_close(CloseCode code) noexcept;
+  void begin_close(CloseCode code, std::string_view reason = {}) noexcept;
   void start_close_timer() noexcept;
   [[nodiscard]] static Task<Result<>> wait_for_close(Pointer self);
   [[nodiscard]] static Task<> shut_down(Pointer self);
@@ -170,6 +204,7 @@ class Connection final {
   std::string close_reason_;
   WebSocketStats stats_;
 
+  tambour::detail::IntrusiveList<Subscriber> subscribers_;
   TaskEvent progress_;  ///< Set and reset after each write, and when the connection fails.
   TaskEvent ended_;     ///< Set when nothing will be received any more.
   std::optional<std::stop_callback<Drain>> drain_;

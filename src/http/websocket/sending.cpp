@@ -100,7 +100,10 @@ Task<Result<>> Connection::send_part(Pointer self, Buffer part, bool is_last, bo
   }
   if (const Result<> checked = self->check_sending(); !checked) co_return checked;
   self->append_part(std::move(part), is_last, is_text);
-  if (is_last) ++self->stats_.messages_sent;
+  if (is_last) {
+    ++self->stats_.messages_sent;
+    self->tell_subscribers();
+  }
   if (!self->is_writing_) co_return co_await self->write_queue();
   co_return co_await write_until(self, self->queued_total_);
 }
@@ -197,6 +200,44 @@ void Connection::check_progress() noexcept {
 void Connection::wake_senders() noexcept {
   progress_.set();
   progress_.reset();
+  tell_subscribers();
+}
+
+/// A subscriber may close the connection, which ends all of them.
+void Connection::tell_subscribers() noexcept {
+  if (has_sent_close_ || error_) {
+    while (Subscriber* const subscriber = subscribers_.front()) subscriber->connection_ends();
+    return;
+  }
+  Subscriber* next = subscribers_.front();
+  while (next != nullptr && !has_sent_close_ && !error_) {
+    Subscriber& subscriber = *next;
+    next = subscribers_.after(subscriber);
+    subscriber.connection_has_room();
+  }
+}
+
+Subscriber* Connection::find_subscriber(const void* topic) const noexcept {
+  Subscriber* subscriber = subscribers_.front();
+  while (subscriber != nullptr && subscriber->topic() != topic)
+    subscriber = subscribers_.after(*subscriber);
+  return subscriber;
+}
+
+std::size_t Connection::count_subscribers() const noexcept {
+  std::size_t count = 0;
+  for (const Subscriber* subscriber = subscribers_.front(); subscriber != nullptr;
+       subscriber = subscribers_.after(*subscriber))
+    ++count;
+  return count;
+}
+
+void Connection::queue_message(const SharedMessage& message) {
+  queue_frames(message.frame.slice());
+  // The peer's window now contains the message, which the compressor of the connection lacks.
+  if (message.is_compressed) compression_->forget_context();
+  ++stats_.messages_sent;
+  stats_.bytes_sent += message.bytes;
 }
 
 }  // namespace tambour::http::detail::websocket

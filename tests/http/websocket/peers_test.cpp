@@ -89,6 +89,61 @@ TEST_P(WebSocketPeers, many_exchange_messages_at_the_same_time) {
   }(loop(), url));
 }
 
+TEST_P(WebSocketPeers, topics_reach_the_subscribers_of_each_loop) {
+  constexpr int clients = 12;
+  constexpr int numbers = 100;
+  LoopGroup group({.threads = 3, .loop = options()});
+  http::WebSocketTopicOptions topic_options;
+  topic_options.when_slow = http::WhenSubscriberSlow::delay_publisher;
+  topic_options.backlog_bytes_max = 2000;
+  http::WebSocketTopic topic(group, topic_options);
+  http::Handler handler =
+      http::serve_websocket([&topic](WebSocket& socket, http::Request&) -> Task<> {
+        topic.subscribe(socket);
+        for (;;) {
+          Result<WebSocketMessage> message = co_await socket.receive();
+          if (!message) co_return;
+          EXPECT_TRUE(co_await topic.publish(std::move(*message)));
+        }
+      });
+  std::optional<http::ServerGroup> server(
+      or_throw(http::ServerGroup::listen(group, Endpoint::loopback_v4(0), std::move(handler))));
+  run([](EventLoop& loop, std::string url, http::WebSocketTopic& topic) -> Task<> {
+    http::ClientOptions options;
+    options.connections_per_origin_max = clients;
+    http::Client client(loop, options);
+    TaskScope visitors(loop);
+    for (int visitor = 0; visitor < clients; ++visitor) {
+      visitors.spawn([&]() -> Task<> {
+        Result<WebSocket> opened = co_await http::connect_websocket(client, url);
+        WebSocket socket = or_throw(std::move(opened));
+        EXPECT_TRUE(co_await socket.send_text("hello"));
+        int next = 0;
+        for (int hellos = 0; hellos < 1 || next < numbers;) {
+          const Result<WebSocketMessage> message = co_await socket.receive();
+          EXPECT_TRUE(message);
+          if (!message) co_return;
+          if (message->data == "hello") {
+            ++hellos;
+          } else {
+            EXPECT_EQ(message->to_string(), std::to_string(next++));
+          }
+        }
+        EXPECT_TRUE(co_await socket.close());
+      });
+    }
+    while (topic.size() < clients) static_cast<void>(co_await sleep_for(1ms));
+    for (int i = 0; i < numbers; ++i)
+      EXPECT_TRUE(co_await topic.publish(WebSocketMessage(std::to_string(i))));
+    co_await visitors.join();
+  }(loop(), "ws://" + server->endpoint().to_string() + "/", topic));
+  EXPECT_EQ(topic.stats().published, numbers + clients);
+  EXPECT_EQ(topic.stats().dropped + topic.stats().closed, 0);
+  server.reset();
+  group.stop();
+  group.join();
+}
+
 TEST_P(WebSocketPeers, clients_of_python_are_served) {
   if (!has_python()) GTEST_SKIP() << "python3-websockets is not installed";
   http::WebSocketOptions options;
