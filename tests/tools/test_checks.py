@@ -515,17 +515,38 @@ class Findings(CheckTest):
         self.write("src/loop/loop.cpp", "int count = nothing;\n")
         self.assert_fault("findings", "src/loop/loop.cpp:1", "undeclared identifier")
 
-    def test_sources_of_a_directory_are_checked_together(self) -> None:
+    def compile(self, *names: str) -> None:
+        self.write("build/compile_commands.json", json.dumps(
+            [{"directory": f"{self.root}/build", "file": f"{self.root}/{name}",
+              "command": f"c++ -std=c++23 -I{self.root}/src -c {self.root}/{name}"}
+             for name in names]))
+
+    def assert_pointers(self, *places: str) -> None:
+        result = self.check("findings")
+        for place in places:
+            self.assertIn(f"{place}: error: use nullptr", result.stdout)
+        self.assertNotIn("redefinition", result.stdout)
+
+    def test_sources_of_several_layers_are_checked_together(self) -> None:
         self.write("src/loop/run.cpp", "int* first = 0;\n")
         self.write("src/loop/loop.cpp", "int* second = 0;\n")
         self.write("src/net/stream.cpp", "int* third = 0;\n")
-        self.write("build/compile_commands.json", json.dumps(
-            [{"directory": f"{self.root}/build", "file": f"{self.root}/src/{name}",
-              "command": f"c++ -std=c++23 -I{self.root}/src -c {self.root}/src/{name}"}
-             for name in ("loop/run.cpp", "loop/loop.cpp", "net/stream.cpp")]))
-        result = self.check("findings")
-        for place in ("src/loop/run.cpp:1", "src/loop/loop.cpp:1", "src/net/stream.cpp:1"):
-            self.assertIn(f"{place}: error: use nullptr", result.stdout)
+        self.compile("src/loop/run.cpp", "src/loop/loop.cpp", "src/net/stream.cpp")
+        self.assert_pointers("src/loop/run.cpp:1", "src/loop/loop.cpp:1", "src/net/stream.cpp:1")
+
+    def test_layers_with_equal_names_are_checked_alone(self) -> None:
+        for name in ("src/loop/loop.cpp", "src/net/stream.cpp"):
+            self.write(name, "namespace {\nint* limit = 0;\n}\n")
+        self.compile("src/loop/loop.cpp", "src/net/stream.cpp")
+        self.assert_pointers("src/loop/loop.cpp:2", "src/net/stream.cpp:2")
+
+    def test_sources_that_the_build_compiles_together(self) -> None:
+        self.write("src/loop/loop.cpp", "int* first = 0;\n")
+        self.write("src/loop/run.cpp", "int* second = 0;\n")
+        self.write("build/unity_0_cxx.cxx", "".join(
+            f'#include "{self.root}/src/loop/{name}"\n' for name in ("loop.cpp", "run.cpp")))
+        self.compile("build/unity_0_cxx.cxx")
+        self.assert_pointers("src/loop/loop.cpp:1", "src/loop/run.cpp:1")
 
 
 if __name__ == "__main__":
