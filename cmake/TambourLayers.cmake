@@ -30,13 +30,29 @@ endif()
 set(tambour_standard_headers <algorithm> <array> <chrono> <expected> <functional> <memory>
                              <optional> <string> <system_error> <vector>)
 
-# tambour_build_quickly(TARGET): the sanitized libraries only serve the tests, so their sources are
-# compiled in groups: most of the time goes into headers.
-function(tambour_build_quickly target)
-  if(TAMBOUR_SANITIZE)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 20)
+# tambour_combine_sources(TARGET [sources...]): in builds with tests, compiles the sources of TARGET
+# except the given ones in groups, because most of the time goes into headers. The given sources are
+# those whose speed is measured; a group may change what is inlined. Installed libraries are
+# compiled without groups, so that a program links only what it uses. See docs/decisions/0047.
+function(tambour_combine_sources target)
+  if(NOT TAMBOUR_BUILD_TESTS OR NOT TAMBOUR_UNITY_TESTS OR TAMBOUR_COVERAGE)
+    return()
   endif()
+  set(batch 20)
+  if(NOT TAMBOUR_SANITIZE)
+    # Developers compile a group again after each change of a source.
+    set(batch 10)
+    set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${batch})
+  # In a group the sources are headers, whose anonymous namespaces GCC warns about.
+  target_compile_options(${target} PRIVATE
+                         $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
 endfunction()
+
+# What the loop, connections and HTTP/1 servers execute for each event.
+set(tambour_measured_layers base backend loop task io bytes net http_message)
+set(tambour_measured_sources "^(body|exchange|server)/")
 
 function(tambour_layer name)
   cmake_parse_arguments(layer "" "" "SOURCES;HEADERS;NEEDS;LINKS" ${ARGN})
@@ -61,6 +77,10 @@ function(tambour_layer name)
       $<TARGET_PROPERTY:tambour_${lower},INTERFACE_INCLUDE_DIRECTORIES>)
     add_dependencies(tambour_${name} tambour_${lower})
   endforeach()
-  tambour_build_quickly(tambour_${name})
+  set(measured ${layer_SOURCES})
+  if(NOT name IN_LIST tambour_measured_layers)
+    list(FILTER measured INCLUDE REGEX ${tambour_measured_sources})
+  endif()
+  tambour_combine_sources(tambour_${name} ${measured})
   set_property(GLOBAL APPEND PROPERTY TAMBOUR_LAYERS tambour_${name})
 endfunction()
