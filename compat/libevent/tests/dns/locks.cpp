@@ -6,7 +6,7 @@
 
 #include <event2/thread.h>
 
-#include "dns_nameserver.h"
+#include "dns/nameserver.h"
 
 namespace {
 

@@ -6,7 +6,7 @@
 
 #include <event2/dns_struct.h>
 
-#include "dns_nameserver.h"
+#include "dns/nameserver.h"
 
 namespace {
 
