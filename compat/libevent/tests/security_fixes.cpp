@@ -19,7 +19,7 @@
 #include <event2/util.h>
 #include <gtest/gtest.h>
 
-#include "dns/nameserver.h"
+#include "evdns/nameserver.h"
 
 extern "C" {
 int bufferevent_socket_set_conn_address_(bufferevent* bev, sockaddr* address, std::size_t size);

@@ -13,7 +13,7 @@
 
 #include <event2/thread.h>
 
-#include "dns/nameserver.h"
+#include "evdns/nameserver.h"
 
 namespace {
 

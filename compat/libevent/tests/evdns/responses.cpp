@@ -5,7 +5,7 @@
 #include <random>
 #include <set>
 
-#include "dns/nameserver.h"
+#include "evdns/nameserver.h"
 
 namespace {
 

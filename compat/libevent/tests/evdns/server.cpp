@@ -6,7 +6,7 @@
 
 #include <event2/dns_struct.h>
 
-#include "dns/nameserver.h"
+#include "evdns/nameserver.h"
 
 namespace {
 
