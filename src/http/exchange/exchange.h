@@ -81,6 +81,8 @@ class Exchange final : public ResponseSink, public BodyStream {
   [[nodiscard]] bool is_last() const noexcept { return is_last_; }
   /// True if the client may still be sending what is not read.
   [[nodiscard]] bool lingers() const noexcept { return lingers_; }
+  /// Between requests: false if a task may still use the objects of a handler that has ended.
+  [[nodiscard]] bool may_be_destroyed() const noexcept { return left_.empty(); }
   /// True if the handler has the stream.
   [[nodiscard]] bool is_tunnel() const noexcept { return is_tunnel_; }
   [[nodiscard]] bool is_shutting_down() const noexcept { return shutdown_.stop_requested(); }

@@ -21,22 +21,35 @@ namespace {
 /// Responses are sent before the next request if there are more bytes of them.
 constexpr std::size_t collected_bytes_max = std::size_t{64} * 1024;
 
+/// How long a connection waits for a request with all that it needs to serve it.
+constexpr Duration kept_time = std::chrono::seconds(1);
+
 }  // namespace
 
-H1Connection::H1Connection(SocketStream stream, std::shared_ptr<const ServerSettings> settings,
-                           const std::stop_token& shutdown, std::stop_token stop)
-    : loop_(stream.loop()),
-      wire_(std::move(stream), settings->options),
-      exchange_(wire_, loop_, std::move(settings), shutdown, std::move(stop)) {
+H1Connection::H1Connection(IdleConnection& idle, std::stop_token stop)
+    : loop_(idle.stream.loop()),
+      server_(*idle.server),
+      wire_(std::move(idle.stream), server_.settings->options),
+      exchange_(wire_, loop_, server_.settings, server_.shutdown, std::move(stop)),
+      head_deadline_(idle.deadline),
+      has_served_(idle.kind != IdleKind::first_request) {
+  wire_.input().bytes() = std::move(idle.input);
   wire_.attach(exchange_);
-  drain_.emplace(shutdown, Drain{*this});
+  drain_.emplace(server_.shutdown, Drain{*this});
 }
 
-Task<> H1Connection::serve() {
+void H1Connection::move_to(IdleConnection& idle) noexcept {
+  idle.stream = std::move(wire_.socket());
+  idle.input = std::move(wire_.input().bytes());
+  idle.deadline = head_deadline_;
+  idle.kind = was_kept_ ? IdleKind::kept : IdleKind::next_request;
+}
+
+Task<> H1Connection::serve(Result<std::size_t> received) {
   detail::h1::RequestParser& parser = wire_.parser();
   SocketStream& stream = wire_.socket();
   Output& output = wire_.output();
-  for (bool more = true; more;) {
+  for (bool more = end_receiving(received); more;) {
     const Result<bool> has_head = parser.parse_head(wire_.input().bytes());
     if (!has_head) {
       const bool is_other = !has_served_ && has_http_2_preface(wire_.input().bytes());
@@ -73,12 +86,14 @@ Task<> H1Connection::serve() {
     if (!parser.is_complete()) more = co_await exchange_.discard_body();
     parser.restart();
   }
+  if (is_released_) co_return;
   if (!exchange_.is_tunnel() && !is_http_2_) co_await close_gracefully();
   if (const std::exception_ptr thrown = exchange_.take_exception(); thrown != nullptr)
     std::rethrow_exception(thrown);
 }
 
-/// Prepares to wait for more bytes of a head. Returns false if the connection has failed.
+/// Prepares to wait for more bytes of a head. Returns false if the connection has failed, or waits
+/// without this object.
 bool H1Connection::begin_receiving() noexcept {
   if (wire_.output().error()) return false;
   is_idle_ = wire_.input().bytes().empty();
@@ -86,21 +101,38 @@ bool H1Connection::begin_receiving() noexcept {
       is_idle_ && has_served_ ? options().idle_timeout : options().header_timeout;
   if (head_deadline_ == never && patience > Duration::zero())
     head_deadline_ = detail::base::saturating_add(loop_.now(), patience);
+  if (is_idle_ && exchange_.may_be_destroyed()) return begin_idle_wait();
   wire_.input().begin_until(head_deadline_);
   if (is_idle_ && exchange_.is_shutting_down()) begin_drain();
   return true;
 }
 
-/// Returns false if the connection has ended, or has to.
+/// Returns false if the connection waits without this object.
+bool H1Connection::begin_idle_wait() noexcept {
+  is_released_ = !kept_.enter(server_);
+  if (is_released_) return false;
+  const TimePoint kept_until = detail::base::saturating_add(loop_.now(), kept_time);
+  wire_.input().begin_until(std::min(head_deadline_, kept_until));
+  if (exchange_.is_shutting_down()) begin_drain();
+  return true;
+}
+
+/// Returns false if the connection has ended, or has to, or waits without this object.
 bool H1Connection::end_receiving(Result<std::size_t> received) {
   const Result<std::size_t> got = wire_.input().end(received);
+  kept_.leave();
+  const bool is_late = !got && got.error() == system_error(ETIMEDOUT);
+  is_released_ =
+      is_late && is_idle_ && exchange_.may_be_destroyed() && loop_.now() < head_deadline_;
+  was_kept_ = is_released_;
+  if (is_released_) return false;
   if (is_idle_ && has_served_) head_deadline_ = never;  // The first bytes of the next head.
   const bool was_idle = std::exchange(is_idle_, false);
   if (got && *got > 0) return true;
   if (got) {
     const Result<> ended = wire_.parser().end_input(wire_.input().bytes());
     if (!ended && ended.error() != StreamError::eof) reject(ended.error());
-  } else if (got.error() == system_error(ETIMEDOUT) && !was_idle) {
+  } else if (is_late && !was_idle) {
     reject(got.error());
   } else {
     wire_.socket().close();  // No response can be lost.
@@ -162,7 +194,10 @@ Task<> H1Connection::close_gracefully() {
 /// lingers for what the client is still sending.
 void H1Connection::begin_drain() noexcept {
   const TimePoint deadline = detail::base::saturating_add(loop_.now(), options().drain_timeout);
-  if (is_idle_) wire_.input().shorten(deadline);
+  if (is_idle_) {
+    head_deadline_ = std::min(head_deadline_, deadline);
+    wire_.input().shorten(deadline);
+  }
   if (closing_ != nullptr) closing_->end_by(deadline);
 }
 

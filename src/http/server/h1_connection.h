@@ -4,6 +4,9 @@
 // response. While a handler waits, this task sends earlier responses and waits for the handler.
 // Responses of handlers that do not wait are collected, and sent together when no further request
 // is in the input.
+//
+// All that requests need is here. A connection that waits for a request needs nothing of it, so the
+// owner destroys it then, unless few connections of the loop wait: see IdleConnection.
 #pragma once
 
 #include <cstddef>
@@ -21,6 +24,8 @@
 #include "http/exchange/exchange.h"
 #include "http/exchange/settings.h"
 #include "http/server/h1_wire.h"
+#include "http/server/idle_connection.h"
+#include "http/server/server_on_loop.h"
 #include "loop/iteration_budget.h"
 #include "net/pace/lingering_close.h"
 
@@ -28,20 +33,23 @@ namespace tambour::http {
 
 class H1Connection final {
  public:
-  /// `stop` is the token of the task that calls serve().
-  H1Connection(SocketStream stream, std::shared_ptr<const ServerSettings> settings,
-               const std::stop_token& shutdown, std::stop_token stop);
+  /// Takes the stream of `idle`, and what has been received. `stop` is the token of the task that
+  /// calls serve().
+  H1Connection(IdleConnection& idle, std::stop_token stop);
   H1Connection(const H1Connection&) = delete;
   H1Connection& operator=(const H1Connection&) = delete;
   ~H1Connection() = default;
 
-  /// Serves until the connection has ended. Throws what a handler has thrown, at the end.
-  [[nodiscard]] Task<> serve();
+  /// Serves until the connection has ended, or waits for a request. `received` is the result of
+  /// IdleConnection::receive(). Throws what a handler has thrown, at the end.
+  [[nodiscard]] Task<> serve(Result<std::size_t> received);
+  /// True after serve() if the connection waits for a request.
+  [[nodiscard]] bool is_idle() const noexcept { return is_released_; }
   /// True after serve() if the client speaks HTTP/2, and so does the server. The stream is open,
   /// and nothing of the preface has been taken from the input.
   [[nodiscard]] bool is_http_2() const noexcept { return is_http_2_; }
-  [[nodiscard]] SocketStream take_socket() noexcept { return std::move(wire_.socket()); }
-  [[nodiscard]] Buffer take_input() noexcept { return std::move(wire_.input().bytes()); }
+  /// After serve(): gives the stream and the input back.
+  void move_to(IdleConnection& idle) noexcept;
 
  private:
   struct Drain {
@@ -50,6 +58,7 @@ class H1Connection final {
   };
 
   [[nodiscard]] bool begin_receiving() noexcept;
+  [[nodiscard]] bool begin_idle_wait() noexcept;
   [[nodiscard]] bool end_receiving(Result<std::size_t> received);
   [[nodiscard]] Task<bool> wait_for_next_iteration();
   void begin_request() noexcept;
@@ -59,13 +68,17 @@ class H1Connection final {
   [[nodiscard]] const ServerOptions& options() const noexcept { return exchange_.options(); }
 
   EventLoop& loop_;
+  ServerOnLoop& server_;
   H1Wire wire_;
   detail::Exchange exchange_;  ///< After the wire, which its tasks use.
   detail::loop::IterationBudget budget_;
-  TimePoint head_deadline_ = never;
-  bool is_idle_ = false;  ///< Waiting for the first byte of a request.
-  bool has_served_ = false;
+  TimePoint head_deadline_;
+  bool is_idle_ = true;  ///< Waiting for the first byte of a request.
+  bool is_released_ = false;
+  bool was_kept_ = false;  ///< Before it was released.
+  bool has_served_;
   bool is_http_2_ = false;
+  ServerOnLoop::KeptConnection kept_;               ///< While it waits for a request.
   detail::net::LingeringClose* closing_ = nullptr;  ///< While the connection lingers.
   std::optional<std::stop_callback<Drain>> drain_;
 };

@@ -1,6 +1,7 @@
 // serve_connection(): the task of a connection, for each version of HTTP.
 #include "http/server/serve.h"
 
+#include <cstddef>
 #include <utility>
 
 #include <tambour/task/context.h>
@@ -8,6 +9,7 @@
 #include "http/protocol.h"
 #include "http/server/h1_connection.h"
 #include "http/server/h2_connection.h"
+#include "http/server/idle_connection.h"
 
 namespace tambour::http {
 namespace {
@@ -20,29 +22,49 @@ Task<> serve_http_2(SocketStream stream, Buffer received,
   co_await connection.serve();
 }
 
-/// A client that knows that the server speaks HTTP/2 begins with its preface: RFC 9113, section
-/// 3.3.
-Task<> serve_http_1(SocketStream stream, std::shared_ptr<const ServerSettings> settings,
-                    std::stop_token shutdown) {
+/// Serves requests until the connection waits for the next one, or ends, or the client speaks
+/// HTTP/2. Returns whether it waits.
+Task<bool> serve_requests(IdleConnection& idle, Result<std::size_t> received, bool& is_http_2) {
   const TaskContext& context = co_await this_task;
-  H1Connection connection(std::move(stream), settings, shutdown, context.stop);
-  co_await connection.serve();
-  if (!connection.is_http_2()) co_return;
-  Buffer received = connection.take_input();
-  auto serving = serve_http_2(connection.take_socket(), std::move(received), std::move(settings),
-                              std::move(shutdown));
+  H1Connection connection(idle, context.stop);
+  co_await connection.serve(received);
+  is_http_2 = connection.is_http_2();
+  if (connection.is_idle() || is_http_2) connection.move_to(idle);
+  co_return connection.is_idle();
+}
+
+/// Not in the coroutine, whose frame would have to have room for the arguments.
+Task<> continue_with_http_2(IdleConnection& idle) {
+  return serve_http_2(std::move(idle.stream), std::move(idle.input), idle.server->settings,
+                      idle.server->shutdown);
+}
+
+/// A client that knows that the server speaks HTTP/2 begins with its preface: RFC 9113, section
+/// 3.3. The task is small while the connection waits for a request.
+Task<> serve_http_1(IdleConnection idle) {
+  bool is_http_2 = false;
+  for (bool is_idle = true; is_idle;) {
+    Result<std::size_t> received = 0;
+    {
+      IdleWait wait = idle.wait();
+      received = wait.finish(co_await idle.stream.read(idle.input, read_bytes));
+    }
+    if (idle.closes_silently(received)) co_return;
+    is_idle = co_await serve_requests(idle, received, is_http_2);
+  }
+  if (!is_http_2) co_return;
+  Task<> serving = continue_with_http_2(idle);
   co_await std::move(serving);
 }
 
 }  // namespace
 
 // Each version has a coroutine of its own, so that a connection has no memory for the other one.
-Task<> serve_connection(SocketStream stream, std::shared_ptr<const ServerSettings> settings,
-                        std::stop_token shutdown) {
-  const auto protocol = negotiated_protocol(stream, http_2_support(settings->options));
+Task<> serve_connection(SocketStream stream, std::shared_ptr<ServerOnLoop> server) {
+  const auto protocol = negotiated_protocol(stream, http_2_support(server->settings->options));
   if (protocol == Protocol::http_2)
-    return serve_http_2(std::move(stream), Buffer(), std::move(settings), std::move(shutdown));
-  return serve_http_1(std::move(stream), std::move(settings), std::move(shutdown));
+    return serve_http_2(std::move(stream), Buffer(), server->settings, server->shutdown);
+  return serve_http_1(IdleConnection(std::move(stream), std::move(server)));
 }
 
 }  // namespace tambour::http

@@ -2,13 +2,13 @@
 #pragma once
 
 #include <memory>
-#include <stop_token>
 
 #include <tambour/detail/namespaces.h>
 #include <tambour/net/socket_stream.h>
 #include <tambour/task/task.h>
 
 #include "http/exchange/settings.h"
+#include "http/server/server_on_loop.h"
 #include "http_message/protocol_name.h"
 
 namespace tambour::http {
@@ -18,10 +18,7 @@ namespace tambour::http {
   return options.http_2.is_enabled ? Http2Support::spoken : Http2Support::none;
 }
 
-/// Serves a connection until it ends. `shutdown` asks for its graceful end. The protocol must have
-/// been checked: see protocol.h.
-[[nodiscard]] Task<> serve_connection(SocketStream stream,
-                                      std::shared_ptr<const ServerSettings> settings,
-                                      std::stop_token shutdown);
+/// Serves a connection until it ends. The protocol must have been checked: see protocol.h.
+[[nodiscard]] Task<> serve_connection(SocketStream stream, std::shared_ptr<ServerOnLoop> server);
 
 }  // namespace tambour::http

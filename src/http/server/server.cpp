@@ -12,6 +12,7 @@
 #include "http/protocol.h"
 #include "http/server/h2_counters.h"
 #include "http/server/serve.h"
+#include "http/server/server_on_loop.h"
 #include "http_message/failure.h"
 
 namespace tambour::http {
@@ -75,11 +76,12 @@ Result<Server> Server::start(Result<StreamServerBase> base, Handler handler,
   Server server(std::move(*base));
   const std::source_location created_at = handler.created_at();
   const auto check = protocol_check_of(options);
+  auto shared = std::make_shared<ServerOnLoop>(
+      settings_of(std::move(handler), std::move(options), server.reporter(), server.h2_counters_),
+      server.shutdown_token());
   server.serve_with(
-      [settings = settings_of(std::move(handler), std::move(options), server.reporter(),
-                              server.h2_counters_),
-       shutdown = server.shutdown_token()](SocketStream stream) {
-        return serve_connection(std::move(stream), settings, shutdown);
+      [shared = std::move(shared)](SocketStream stream) {
+        return serve_connection(std::move(stream), shared);
       },
       created_at, check);
   return server;
@@ -105,15 +107,16 @@ Result<ServerGroup> ServerGroup::start(LoopGroup& group, Result<StreamServerGrou
   ServerGroup server(std::move(*base));
   const std::source_location created_at = handler.created_at();
   const auto check = protocol_check_of(options);
-  std::vector<std::stop_token> tokens;
-  tokens.reserve(group.size());
-  for (std::size_t i = 0; i < group.size(); ++i) tokens.push_back(server.shutdown_token(group[i]));
+  const auto settings = settings_of(std::move(handler), std::move(options), server.reporter(),
+                                    server.h2_counters_);
+  std::vector<std::shared_ptr<ServerOnLoop>> shared;
+  shared.reserve(group.size());
+  for (std::size_t i = 0; i < group.size(); ++i)
+    shared.push_back(std::make_shared<ServerOnLoop>(settings, server.shutdown_token(group[i])));
   server.serve_with(
-      [settings = settings_of(std::move(handler), std::move(options), server.reporter(),
-                              server.h2_counters_),
-       &group, tokens](SocketStream stream) {
-        const std::stop_token& shutdown = tokens[group.index_of(stream.loop())];
-        return serve_connection(std::move(stream), settings, shutdown);
+      [shared = std::move(shared), &group](SocketStream stream) {
+        const std::size_t index = group.index_of(stream.loop());
+        return serve_connection(std::move(stream), shared[index]);
       },
       created_at, check);
   return server;

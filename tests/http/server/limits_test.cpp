@@ -1,5 +1,7 @@
 // What a client can make http::Server use: time, memory, connections.
+#include <array>
 #include <chrono>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <utility>
@@ -88,6 +90,39 @@ TEST_F(HttpLimits, a_connection_without_a_request_is_closed) {
   EXPECT_EQ(idle.answer, response_of("200 OK", "hello"));
   EXPECT_GE(idle.time, 60s);
   EXPECT_LT(idle.time, 61s);
+}
+
+/// After a second, the server keeps only what it needs to wait.
+TEST_F(HttpLimits, a_connection_serves_requests_after_any_wait) {
+  serve(hello);
+  const std::string request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+  const std::string response = response_of("200 OK", "hello");
+  for (const Duration pause : std::initializer_list<Duration>{0ms, 999ms, 1s, 1001ms, 30s, 59s}) {
+    const auto outcome = run(drip(request, request, pause, 3));
+    EXPECT_EQ(outcome.answer, response + response + response + response) << pause.count();
+    EXPECT_GE(outcome.time, 3 * pause + 60s) << pause.count();
+    EXPECT_LT(outcome.time, 3 * pause + 61s) << pause.count();
+  }
+}
+
+/// More than those for which the server keeps all that a request needs.
+TEST_F(HttpLimits, many_connections_wait_and_serve_requests_again) {
+  serve(hello);
+  const std::string request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+  const std::string response = response_of("200 OK", "hello");
+  std::vector<Outcome> outcomes(300);
+  TaskScope clients(loop_);
+  for (Outcome& outcome : outcomes) {
+    clients.spawn([](HttpLimits& limits, std::string text, Outcome& result) -> Task<> {
+      result = co_await limits.drip(text, text, 300ms, 2);
+    }(*this, request, outcome));
+  }
+  run([](TaskScope& scope) -> Task<> { co_await scope.join(); }(clients));
+  for (const Outcome& outcome : outcomes) {
+    ASSERT_EQ(outcome.answer, response + response + response);
+    ASSERT_GE(outcome.time, 60s);
+    ASSERT_LT(outcome.time, 62s);
+  }
 }
 
 TEST_F(HttpLimits, a_slow_body_is_answered_with_408_and_a_steady_one_is_not) {
@@ -355,6 +390,27 @@ TEST_F(HttpDrain, requests_in_progress_are_answered_and_idle_connections_end) {
   ASSERT_TRUE(time);
   EXPECT_GE(*time, 9s);
   EXPECT_LT(*time, 20s);
+}
+
+TEST_F(HttpDrain, connections_that_have_waited_for_long_are_drained) {
+  serve(hello);
+  const std::string request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+  std::array<Outcome, 2> outcomes;
+  TaskScope clients(loop_);
+  const auto client = [](HttpDrain& drain, std::string text, int later, Outcome& result) -> Task<> {
+    result = co_await drain.drip(text, text, 30'500ms, later);
+  };
+  clients.spawn(client(*this, request, 0, outcomes[0]));
+  clients.spawn(client(*this, request, 1, outcomes[1]));
+  spawn(server_loop_, [](HttpDrain& drain) -> Task<> {
+    static_cast<void>(co_await sleep_for(30s));
+    co_await drain.server_->shut_down(1h);
+  }(*this));
+  run([](TaskScope& scope) -> Task<> { co_await scope.join(); }(clients));
+  EXPECT_EQ(outcomes[0].answer, response_of("200 OK", "hello"));
+  EXPECT_LT(outcomes[0].time, 32s);
+  EXPECT_EQ(outcomes[1].answer, response_of("200 OK", "hello") +
+                                    response_of("200 OK", "hello", "Connection: close\r\n"));
 }
 
 /// A client that keeps its connection open after its last response.

@@ -1,0 +1,75 @@
+// What the connections of a server on one loop share.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <stop_token>
+#include <utility>
+
+#include <tambour/detail/namespaces.h>
+
+#include "http/exchange/settings.h"
+#include "http/server/idle_waits.h"
+
+namespace tambour::http {
+
+/// Ownership: shared by the server and its connections. Thread: that of the loop, except that any
+/// thread may destroy it.
+class ServerOnLoop {
+ public:
+  /// The connections of HTTP/1 that may wait for a request with all that they need to serve it, so
+  /// that programs with few busy connections allocate nothing for a request.
+  static constexpr std::size_t kept_max = 256;
+
+  /// Counts one of these connections while it waits.
+  class KeptConnection {
+   public:
+    KeptConnection() = default;
+    KeptConnection(const KeptConnection&) = delete;
+    KeptConnection& operator=(const KeptConnection&) = delete;
+    ~KeptConnection() { leave(); }
+
+    /// Returns false if there are too many.
+    [[nodiscard]] bool enter(ServerOnLoop& server) noexcept {
+      if (server.kept >= kept_max) return false;
+      ++server.kept;
+      server_ = &server;
+      return true;
+    }
+    void leave() noexcept {
+      if (server_ == nullptr) return;
+      --server_->kept;
+      server_ = nullptr;
+    }
+
+   private:
+    ServerOnLoop* server_ = nullptr;
+  };
+
+  /// Throws std::bad_alloc.
+  ServerOnLoop(std::shared_ptr<const ServerSettings> server_settings, std::stop_token token)
+      : settings(std::move(server_settings)),
+        shutdown(std::move(token)),
+        drain_(shutdown, Drain{*this}) {}
+  ServerOnLoop(const ServerOnLoop&) = delete;
+  ServerOnLoop& operator=(const ServerOnLoop&) = delete;
+  ~ServerOnLoop() = default;
+
+  // For the connections.
+
+  const std::shared_ptr<const ServerSettings> settings;
+  const std::stop_token shutdown;
+  IdleWaits waits;
+  std::size_t kept = 0;
+
+ private:
+  /// An idle connection stays open for a request that the client may have sent already.
+  struct Drain {
+    ServerOnLoop& self;
+    void operator()() const noexcept { self.waits.shorten(self.settings->options.drain_timeout); }
+  };
+
+  std::stop_callback<Drain> drain_;
+};
+
+}  // namespace tambour::http
