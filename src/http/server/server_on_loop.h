@@ -19,7 +19,7 @@ class ServerOnLoop {
  public:
   /// The connections of HTTP/1 that may wait for a request with all that they need to serve it, so
   /// that programs with few busy connections allocate nothing for a request.
-  static constexpr std::size_t kept_max = 256;
+  static constexpr std::size_t kept_max = 1024;
 
   /// Counts one of these connections while it waits.
   class KeptConnection {

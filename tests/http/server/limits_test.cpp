@@ -105,7 +105,7 @@ TEST_F(HttpLimits, a_connection_serves_requests_after_any_wait) {
   }
 }
 
-/// More than those for which the server keeps all that a request needs.
+/// Waits of many connections that begin and end at the same times.
 TEST_F(HttpLimits, many_connections_wait_and_serve_requests_again) {
   serve(hello);
   const std::string request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
