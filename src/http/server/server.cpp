@@ -107,8 +107,8 @@ Result<ServerGroup> ServerGroup::start(LoopGroup& group, Result<StreamServerGrou
   ServerGroup server(std::move(*base));
   const std::source_location created_at = handler.created_at();
   const auto check = protocol_check_of(options);
-  const auto settings = settings_of(std::move(handler), std::move(options), server.reporter(),
-                                    server.h2_counters_);
+  const auto settings =
+      settings_of(std::move(handler), std::move(options), server.reporter(), server.h2_counters_);
   std::vector<std::shared_ptr<ServerOnLoop>> shared;
   shared.reserve(group.size());
   for (std::size_t i = 0; i < group.size(); ++i)
