@@ -11,6 +11,7 @@
 #include <tambour/net/connection.h>
 #include <tambour/net/tcp.h>
 
+#include "net/connection/core.h"
 #include "support/peer.h"
 #include "support/scale.h"
 #include "support/streams.h"
@@ -48,7 +49,8 @@ class Connections : public test::OnEveryBackend {
 
 TAMBOUR_ON_EVERY_TRANSPORT(Connections);
 
-static_assert(sizeof(Connection) == 184, "docs/streams.md gives the size of an idle connection");
+static_assert(sizeof(detail::net::ConnectionCore) == 184,
+              "docs/streams.md gives the size of an idle connection");
 
 TEST_P(Connections, echo) {
   auto server = test::listen(loop());

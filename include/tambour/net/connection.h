@@ -18,21 +18,14 @@
 #include <tambour/base/clock.h>
 #include <tambour/base/result.h>
 #include <tambour/bytes/buffer.h>
-#include <tambour/detail/operation.h>
-#include <tambour/detail/transport_kind.h>
 #include <tambour/net/connection_handle.h>
 #include <tambour/net/connection_limits.h>
 #include <tambour/net/endpoint.h>
 #include <tambour/net/socket_stream.h>
 #include <tambour/net/stream.h>
 
-namespace tambour::detail::io {
-class Transport;
-}  // namespace tambour::detail::io
 namespace tambour::detail::net {
-class ConnectionObserver;
-class ConnectionOwner;
-struct ConnectionUpgrade;
+class ConnectionCore;
 }  // namespace tambour::detail::net
 
 #pragma GCC visibility push(default)
@@ -44,9 +37,6 @@ class EventLoop;
 namespace tls {
 class Session;
 }  // namespace tls
-namespace detail::io {
-class TransportFilter;
-}  // namespace detail::io
 
 /// Callbacks are optional; leave the ones you do not need empty. They run on the connection's loop,
 /// and may close the connection and destroy its server (TcpServer, UnixServer).
@@ -101,7 +91,7 @@ struct ConnectionCallbacks {
 /// Thread: all member functions except loop() must be called on the loop's thread, which is
 /// checked. Other threads use a handle().
 /// Memory: an idle connection holds no read or write buffer.
-class Connection final : private detail::Operation, private detail::LoopOwned {
+class Connection {
  public:
   /// Takes ownership of `stream` and invokes on_connection before it returns. No task may be
   /// waiting on `stream`. Throws std::bad_alloc.
@@ -194,119 +184,13 @@ class Connection final : private detail::Operation, private detail::LoopOwned {
   [[nodiscard]] std::any& context() noexcept;
 
  private:
-  friend class ConnectionHandle;
-  friend class detail::net::ConnectionObserver;
-  friend class detail::net::ConnectionOwner;
-  friend struct detail::net::ConnectionUpgrade;
-  class [[gnu::visibility("hidden")]] Arrival;
-  struct [[gnu::visibility("hidden")]] Deadlines;
-  struct [[gnu::visibility("hidden")]] Extras;
-  struct [[gnu::visibility("hidden")]] Handshake;
-  static Connection& start(SocketStream&& stream,
-                           std::shared_ptr<const ConnectionCallbacks> callbacks,
-                           detail::net::ConnectionOwner* owner);
-  static Connection& start(Stream&& stream, std::unique_ptr<const ProxyHeader> header,
-                           std::shared_ptr<const ConnectionCallbacks> callbacks,
-                           detail::net::ConnectionOwner* owner);
+  friend class detail::net::ConnectionCore;
+  explicit Connection(EventLoop& loop) noexcept : loop_(&loop) {}
+  ~Connection() = default;
+  [[nodiscard]] detail::net::ConnectionCore& core() noexcept;
+  [[nodiscard]] const detail::net::ConnectionCore& core() const noexcept;
 
-  Connection(Stream&& stream, std::unique_ptr<const ProxyHeader> header,
-             std::shared_ptr<const ConnectionCallbacks> callbacks);
-  ~Connection() override;
-
-  void check_thread(const char* function) const noexcept;
-  [[noreturn]] void fail_thread_check(const char* function) const noexcept;
-
-  static void run(ReadyNode& ready);
-  void handle_events(Events events);
-  template <class Function>
-  void call_guarded(Function function);
-  void pass_exception_on();
-  void read_some();
-  void offer(std::size_t received);
-  void receive_end();
-  void check_rest(std::size_t received, bool consumed) noexcept;
-  [[nodiscard]] bool reads() const noexcept {
-    return !peer_half_closed_ && ((!paused_ && !throttled_) || write_shut_down_);
-  }
-  void write_some();
-  void close_descriptor() noexcept;
-  [[nodiscard]] detail::io::Transport transport() const noexcept;
-  [[nodiscard]] detail::io::TransportFilter* filter() const noexcept;
-  [[nodiscard]] bool may_read_now() const noexcept;
-  void read_again_if_possible() noexcept;
-  void continue_handshake();
-  void end_handshake(int error);
-  [[nodiscard]] bool note_unsent(std::size_t before);
-  /// Makes one transfer. Returns how many bytes the kernel accepted. Closes the connection if it is
-  /// broken.
-  template <class Bytes>
-  [[nodiscard]] std::size_t write_now(Bytes& bytes) noexcept;
-  [[nodiscard]] bool may_send() const noexcept {
-    return !ended_ && !close_requested_ && !half_closed_;
-  }
-  [[nodiscard]] bool pauses_at_high_water() const noexcept;
-  [[nodiscard]] std::size_t unsent_bytes() const noexcept;
-  [[nodiscard]] Extras& extras();
-  [[nodiscard]] ConnectionHandle::Mailbox* mailbox() const noexcept;
-  [[nodiscard]] bool send_later(std::span<const std::byte> bytes, Buffer* buffer,
-                                std::size_t before);
-  void continue_reading() noexcept;
-  void watch() noexcept;
-  void finish_output() noexcept;
-  void end(int error) noexcept;
-  void end_at_limit(int error) noexcept;
-  void invoke_on_close();
-  void leave() noexcept;
-  void leave_observers() noexcept;
-  void enter_list() noexcept;
-  void leave_list() noexcept;
-  void depart() noexcept;
-  void arrive(detail::net::ConnectionOwner* owner);
-
-  // Time limits.
-  [[nodiscard]] Deadlines* deadlines() const noexcept;
-  Deadlines& make_deadlines();
-  template <class Start>
-  void start_deadline(Start start) noexcept;
-  void start_write_timeout() noexcept;
-  [[nodiscard]] std::int64_t next_deadline_ns() const noexcept;
-  void start_lingering() noexcept;
-  [[nodiscard]] bool lingers() const noexcept;
-  [[nodiscard]] bool drains() const noexcept;
-  [[nodiscard]] std::int64_t next_sample_ns() const noexcept;
-  void arm_deadlines() noexcept;
-  void check_deadlines() noexcept;
-  [[nodiscard]] bool sample_acknowledged() noexcept;
-  void note_acknowledged(std::int64_t now_ns) noexcept;
-  void drop_unneeded() noexcept;
-  void note_message(std::size_t received, bool consumed) noexcept;
-
-  // Most connections of a server are idle: state that an idle connection does not need is in
-  // Extras.
-  EventLoop* loop_;
-  detail::net::ConnectionOwner* owner_;  ///< Null if the loop owns it.
-  std::shared_ptr<const ConnectionCallbacks> callbacks_;
-  Buffer input_;
-  std::unique_ptr<Extras> extras_;  ///< Null if empty.
-  std::any context_;
-  std::uint32_t read_size_ = 0;  ///< The size of the next read, estimated from the last one.
-  std::int16_t error_ = 0;       ///< Why the connection ended.
-  bool paused_ : 1 = false;      ///< Set by pause_reading().
-  bool moving_ : 1 = false;      ///< move_to() takes effect at the end of this iteration.
-  /// close_after_write() was called: the write side is shut down once the output is empty.
-  bool close_requested_ : 1 = false;
-  bool write_shut_down_ : 1 = false;  ///< The write side is shut down.
-  bool peer_half_closed_ : 1 = false;
-  bool ended_ : 1 = false;
-  bool throttled_ : 1 = false;          ///< Reading stopped at the high-water mark.
-  bool resets_ : 1 = false;             ///< Closing discards what the kernel still has to send.
-  bool idle_off_ : 1 = false;           ///< set_idle_timeout(0) has overridden the limits.
-  bool half_closed_ : 1 = false;        ///< shutdown_write() was called.
-  bool accepted_ : 1 = false;           ///< A server accepted it.
-  detail::io::TransportKind kind_ : 2;  ///< How its bytes are transferred.
-  bool offering_ : 1 = false;           ///< on_message is running.
-  bool handshaking_ : 1 = false;        ///< A handshake of TLS is in progress.
-  bool offers_input_ : 1 = false;  ///< Reading was resumed; on_message gets the remaining input.
+  EventLoop* loop_;  ///< The rest of its state is in ConnectionCore.
 };
 
 }  // namespace tambour

@@ -17,6 +17,10 @@
 #include <tambour/base/callback.h>
 #include <tambour/bytes/buffer.h>
 
+namespace tambour::detail::net {
+class ConnectionCore;
+}  // namespace tambour::detail::net
+
 #pragma GCC visibility push(default)
 
 namespace tambour {
@@ -76,7 +80,7 @@ class ConnectionHandle {
                                           const ConnectionHandle&) = default;
 
  private:
-  friend class Connection;
+  friend class detail::net::ConnectionCore;
   friend struct std::hash<ConnectionHandle>;
   class [[gnu::visibility("hidden")]] Mailbox;
   explicit ConnectionHandle(std::shared_ptr<Mailbox> mailbox) noexcept

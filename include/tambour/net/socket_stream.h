@@ -46,7 +46,7 @@ class SocketStream : public Stream {
   [[nodiscard]] Result<> set_option(int level, int option, int value) noexcept;
 
  private:
-  friend class Connection;
+  friend class detail::net::ConnectionCore;
 
   std::unique_ptr<const ProxyHeader> proxy_header_;
 };

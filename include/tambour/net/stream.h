@@ -24,6 +24,7 @@ namespace tambour::detail::io {
 class Transport;
 }  // namespace tambour::detail::io
 namespace tambour::detail::net {
+class ConnectionCore;
 struct StreamFilter;
 struct StreamInput;
 }  // namespace tambour::detail::net
@@ -207,7 +208,7 @@ class Stream : public IoHandle {
       : IoHandle(std::move(handle)), kind_(kind) {}
 
  private:
-  friend class Connection;
+  friend class detail::net::ConnectionCore;
   friend struct detail::net::StreamFilter;
   friend struct detail::net::StreamInput;
 

@@ -1,7 +1,5 @@
-// Connection: its life, sending, closing and the dispatch of events. Other parts are in the files
-// next to this one.
-#include <tambour/net/connection.h>
-
+// The life of connections, sending, closing and the dispatch of events. The other parts of
+// ConnectionCore are in the files next to this one.
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -14,48 +12,40 @@
 #include "backend/system.h"
 #include "base/check.h"
 #include "io/transport.h"
+#include "net/connection/core.h"
 #include "net/connection/parts.h"
 #include "net/outcome.h"
 #include "net/socket_calls.h"
 
-namespace tambour {
+namespace tambour::detail::net {
 
-Connection& Connection::start(Stream stream, std::shared_ptr<const ConnectionCallbacks> callbacks) {
-  return start(std::move(stream), nullptr, std::move(callbacks), nullptr);
-}
-
-Connection& Connection::start(SocketStream stream,
-                              std::shared_ptr<const ConnectionCallbacks> callbacks) {
-  return start(std::move(stream), std::move(callbacks), nullptr);
-}
-
-Connection& Connection::start(SocketStream&& stream,
-                              std::shared_ptr<const ConnectionCallbacks> callbacks,
-                              detail::net::ConnectionOwner* owner) {
+Connection& ConnectionCore::start(SocketStream&& stream,
+                                  std::shared_ptr<const ConnectionCallbacks> callbacks,
+                                  ConnectionOwner* owner) {
   auto header = std::move(stream.proxy_header_);
   return start(std::move(stream), std::move(header), std::move(callbacks), owner);
 }
 
-Connection& Connection::start(Stream&& stream, std::unique_ptr<const ProxyHeader> header,
-                              std::shared_ptr<const ConnectionCallbacks> callbacks,
-                              detail::net::ConnectionOwner* owner) {
+Connection& ConnectionCore::start(Stream&& stream, std::unique_ptr<const ProxyHeader> header,
+                                  std::shared_ptr<const ConnectionCallbacks> callbacks,
+                                  ConnectionOwner* owner) {
   if (callbacks == nullptr) [[unlikely]]
-    detail::base::fail_check(
+    base::fail_check(
         "Connection::start() was called with null callbacks for the stream of descriptor %d; pass "
         "std::make_shared<const ConnectionCallbacks>(...), whose functions are optional",
         stream.fd());
-  detail::base::check(
+  base::check(
       stream.has_loop(),
       "Connection::start() was called with a default-constructed stream, which has no loop; "
       "pass a stream that is open");
-  detail::loop::core_of(stream.loop()).check_thread();
-  auto* self = new Connection(std::move(stream), std::move(header), std::move(callbacks));
+  loop::core_of(stream.loop()).check_thread();
+  auto* self = new ConnectionCore(std::move(stream), std::move(header), std::move(callbacks));
   self->owner_ = owner;
   self->accepted_ = owner != nullptr && owner->accepts();
   // A stream that a task has used may have bytes in the kernel's queue.
   if (!self->accepted_ && self->deadlines() != nullptr)
     static_cast<void>(self->sample_acknowledged());
-  detail::loop::core_of(*self->loop_).add_reference();
+  loop::core_of(*self->loop_).add_reference();
   self->enter_list();
   self->watch();
   self->read_again_if_possible();
@@ -67,10 +57,10 @@ Connection& Connection::start(Stream&& stream, std::unique_ptr<const ProxyHeader
   return *self;
 }
 
-Connection::Connection(Stream&& stream, std::unique_ptr<const ProxyHeader> header,
-                       std::shared_ptr<const ConnectionCallbacks> callbacks)
-    : detail::Operation(detail::OperationKind::poll, &run, callbacks->created_at),
-      loop_(&stream.loop()),
+ConnectionCore::ConnectionCore(Stream&& stream, std::unique_ptr<const ProxyHeader> header,
+                               std::shared_ptr<const ConnectionCallbacks> callbacks)
+    : Operation(OperationKind::poll, &run, callbacks->created_at),
+      Connection(stream.loop()),
       owner_(nullptr),
       callbacks_(std::move(callbacks)),
       read_size_(stream.read_size_),
@@ -83,75 +73,75 @@ Connection::Connection(Stream&& stream, std::unique_ptr<const ProxyHeader> heade
   Operation::fd = stream.hand_over();
 }
 
-void Connection::fail_thread_check(const char* function) const noexcept {
-  detail::base::fail_check(
+void ConnectionCore::fail_thread_check(const char* function) const noexcept {
+  base::fail_check(
       "Connection::%s: connection fd %d was used from thread %d, which is not the thread of its "
       "loop; call loop().post() and use the connection there",
       function, Operation::fd, int(::gettid()));
 }
 
-Connection::Extras& Connection::extras() {
+ConnectionCore::Extras& ConnectionCore::extras() {
   if (extras_ == nullptr) extras_ = std::make_unique<Extras>();
   return *extras_;
 }
 
-int Connection::fd() const noexcept {
+int ConnectionCore::fd() const noexcept {
   check_thread("descriptor");
   return Operation::fd;
 }
 
-std::any& Connection::context() noexcept {
+std::any& ConnectionCore::context() noexcept {
   check_thread("context");
   return context_;
 }
 
-bool Connection::is_open() const noexcept {
+bool ConnectionCore::is_open() const noexcept {
   check_thread("is_open");
   return !ended_;
 }
 
-const tls::Session* Connection::tls() const noexcept {
+const tls::Session* ConnectionCore::tls() const noexcept {
   check_thread("tls");
-  const detail::io::TransportFilter* const used = filter();
+  const io::TransportFilter* const used = filter();
   return used != nullptr ? &used->session() : nullptr;
 }
 
-const ProxyHeader* Connection::proxy_header() const noexcept {
+const ProxyHeader* ConnectionCore::proxy_header() const noexcept {
   check_thread("proxy_header");
   return extras_ != nullptr ? extras_->proxy_header.get() : nullptr;
 }
 
-void Connection::enter_list() noexcept {
+void ConnectionCore::enter_list() noexcept {
   if (owner_ != nullptr) return owner_->add(*this);
-  detail::loop::core_of(*loop_).owned().push_back(static_cast<detail::LoopOwned&>(*this));
+  loop::core_of(*loop_).owned().push_back(static_cast<LoopOwned&>(*this));
 }
 
-void Connection::leave_list() noexcept {
-  if (detail::net::ConnectionOwner* owner = std::exchange(owner_, nullptr)) {
+void ConnectionCore::leave_list() noexcept {
+  if (ConnectionOwner* owner = std::exchange(owner_, nullptr)) {
     owner->remove(*this);
   } else {
-    static_cast<detail::LoopOwned*>(this)->unlink();
+    static_cast<LoopOwned*>(this)->unlink();
   }
 }
 
-Connection::~Connection() {
+ConnectionCore::~ConnectionCore() {
   if (ConnectionHandle::Mailbox* const operations = mailbox()) {
     operations->close();
     operations->clear();
   }
   leave_observers();
   if (Operation::fd < 0) return;
-  detail::backend::Backend& backend = detail::loop::core_of(*loop_).backend();
+  backend::Backend& backend = loop::core_of(*loop_).backend();
   if (submitted()) backend.cancel(*this);
   close_descriptor();
 }
 
-void Connection::close_descriptor() noexcept {
+void ConnectionCore::close_descriptor() noexcept {
   transport().before_close();
-  detail::loop::core_of(*loop_).backend().close(std::exchange(Operation::fd, -1));
+  loop::core_of(*loop_).backend().close(std::exchange(Operation::fd, -1));
 }
 
-void Connection::watch() noexcept {
+void ConnectionCore::watch() noexcept {
   Events wanted = Events::none;
   if (reads()) wanted |= Events::read;
   if (unsent_bytes() > 0) wanted |= Events::write;
@@ -159,7 +149,7 @@ void Connection::watch() noexcept {
   if (moving_) wanted = Events::none;
   if (wanted == events && (submitted()) == (wanted != Events::none)) return;
   events = wanted;
-  detail::backend::Backend& backend = detail::loop::core_of(*loop_).backend();
+  backend::Backend& backend = loop::core_of(*loop_).backend();
   if (wanted != Events::none) {
     backend.submit(*this);
   } else if (submitted()) {
@@ -167,8 +157,8 @@ void Connection::watch() noexcept {
   }
 }
 
-void Connection::run(detail::ReadyNode& ready) {
-  auto& self = static_cast<Connection&>(ready);
+void ConnectionCore::run(ReadyNode& ready) {
+  auto& self = static_cast<ConnectionCore&>(ready);
   if (self.ended_) return self.call_guarded([&self] { self.invoke_on_close(); });
   if (self.moving_) return self.depart();
   if (self.result < 0) return self.end(-self.result);
@@ -181,7 +171,7 @@ void Connection::run(detail::ReadyNode& ready) {
   self.call_guarded([&self] { self.invoke_on_close(); });
 }
 
-inline void Connection::handle_events(Events got) {
+inline void ConnectionCore::handle_events(Events got) {
   if (handshaking_) continue_handshake();
   // Before reading, so that EOF does not overtake the bytes. If reading has been paused again, the
   // next resume_reading() queues the connection again.
@@ -196,11 +186,11 @@ inline void Connection::handle_events(Events got) {
 
 /// Called while an exception of a callback is handled. The connection exists until the end of the
 /// iteration, although the callback may have destroyed its owner.
-void Connection::pass_exception_on() {
+void ConnectionCore::pass_exception_on() {
   // on_exception may destroy the server, and with it the connection if no loop runs.
   const std::shared_ptr<const ConnectionCallbacks> callbacks = callbacks_;
   if (!callbacks->on_exception) throw;
-  detail::loop::Core& core = detail::loop::core_of(*loop_);
+  loop::Core& core = loop::core_of(*loop_);
   end(0);
   try {
     callbacks->on_exception(std::current_exception());
@@ -209,12 +199,12 @@ void Connection::pass_exception_on() {
   }
 }
 
-detail::io::Transport Connection::transport() const noexcept {
-  return {detail::loop::core_of(*loop_).backend().system(), Operation::fd, kind_, filter()};
+io::Transport ConnectionCore::transport() const noexcept {
+  return {loop::core_of(*loop_).backend().system(), Operation::fd, kind_, filter()};
 }
 
 template <class Bytes>
-std::size_t Connection::write_now(Bytes& bytes) noexcept {
+std::size_t ConnectionCore::write_now(Bytes& bytes) noexcept {
   const std::int32_t answer = transport().write(bytes);
   if (answer < 0) {
     if (answer != -EAGAIN) end(-answer);
@@ -222,17 +212,17 @@ std::size_t Connection::write_now(Bytes& bytes) noexcept {
   }
   const std::int64_t accepted = filter() != nullptr ? filter()->take_progress() : answer;
   if (Deadlines* const times = deadlines(); times != nullptr && accepted > 0) {
-    times->sending.accept(accepted, detail::loop::core_of(*loop_).now_ns());
+    times->sending.accept(accepted, loop::core_of(*loop_).now_ns());
   }
   return answer > 0 ? static_cast<std::size_t>(answer) : 0;
 }
 
-std::size_t Connection::unsent() const noexcept {
+std::size_t ConnectionCore::unsent() const noexcept {
   check_thread("unsent");
   return unsent_bytes();
 }
 
-bool Connection::send(std::span<const std::byte> bytes) {
+bool ConnectionCore::send(std::span<const std::byte> bytes) {
   check_thread("send");
   if (!may_send()) return false;
   if (bytes.empty()) return true;
@@ -250,7 +240,7 @@ bool Connection::send(std::span<const std::byte> bytes) {
   return send_later(bytes, nullptr, before);
 }
 
-bool Connection::send(Buffer&& bytes) {
+bool ConnectionCore::send(Buffer&& bytes) {
   check_thread("send");
   if (may_send()) {
     const std::size_t before = unsent_bytes();
@@ -266,7 +256,8 @@ bool Connection::send(Buffer&& bytes) {
 /// Queues what the kernel did not accept: `bytes`, or all of `buffer`. A part of the message may
 /// have been sent already, so if there is no memory for the rest, the connection is closed with
 /// ENOMEM. `before` is the number of bytes that waited before this message.
-bool Connection::send_later(std::span<const std::byte> bytes, Buffer* buffer, std::size_t before) {
+bool ConnectionCore::send_later(std::span<const std::byte> bytes, Buffer* buffer,
+                                std::size_t before) {
   if (ended_) return false;
   const std::size_t size = buffer != nullptr ? buffer->size() : bytes.size();
   const std::size_t limit = callbacks_->limits.unsent_bytes_max;
@@ -289,7 +280,7 @@ bool Connection::send_later(std::span<const std::byte> bytes, Buffer* buffer, st
 }
 
 /// Called when bytes begin to wait, or when more do: `before` is the number that waited before.
-bool Connection::note_unsent(std::size_t before) {
+bool ConnectionCore::note_unsent(std::size_t before) {
   if (before == 0 && callbacks_->limits.write_timeout > Duration::zero()) {
     start_write_timeout();
     if (ended_) return false;
@@ -303,7 +294,7 @@ bool Connection::note_unsent(std::size_t before) {
   return !ended_;
 }
 
-void Connection::write_some() {
+void ConnectionCore::write_some() {
   static_cast<void>(write_now(extras_->output));
   if (ended_) return;
   // What the peer had acknowledged until now is not progress later.
@@ -320,24 +311,24 @@ void Connection::write_some() {
   if (callbacks_->on_write_complete) callbacks_->on_write_complete(*this);
 }
 
-void Connection::close() noexcept {
+void ConnectionCore::close() noexcept {
   check_thread("close");
   end(0);
 }
 
-void Connection::shutdown_write() noexcept {
+void ConnectionCore::shutdown_write() noexcept {
   check_thread("shutdown_write");
   if (ended_ || close_requested_ || half_closed_) return;
   half_closed_ = true;
   if (unsent_bytes() == 0) finish_output();
 }
 
-bool Connection::pauses_at_high_water() const noexcept {
+bool ConnectionCore::pauses_at_high_water() const noexcept {
   const Backpressure when = callbacks_->limits.backpressure;
   return when == Backpressure::all || (when == Backpressure::accepted && accepted_);
 }
 
-void Connection::close_after_write() noexcept {
+void ConnectionCore::close_after_write() noexcept {
   check_thread("close_after_write");
   if (ended_) return;
   const bool is_first = !close_requested_;
@@ -346,12 +337,12 @@ void Connection::close_after_write() noexcept {
   if (is_first) start_lingering();
 }
 
-void Connection::finish_output() noexcept {
+void ConnectionCore::finish_output() noexcept {
   // The end of TLS can be sent only after the handshake, which calls this function when it is
   // complete.
   if (ended_ || handshaking_ || unsent_bytes() > 0 || (!close_requested_ && !half_closed_)) return;
   const bool is_ended = filter() == nullptr || write_shut_down_;
-  if (detail::io::is_file(kind_) || (peer_half_closed_ && is_ended)) return end(0);
+  if (io::is_file(kind_) || (peer_half_closed_ && is_ended)) return end(0);
   if (write_shut_down_) return;
   // The end of TLS is a message, for which the socket may have no space: once it has been sent,
   // this function is called again.
@@ -369,21 +360,19 @@ void Connection::finish_output() noexcept {
   watch();
 }
 
-Result<Endpoint> Connection::local_endpoint() const noexcept {
+Result<Endpoint> ConnectionCore::local_endpoint() const noexcept {
   check_thread("local_endpoint");
-  return detail::net::local_endpoint(detail::loop::core_of(*loop_).backend().system(),
-                                     Operation::fd);
+  return net::local_endpoint(loop::core_of(*loop_).backend().system(), Operation::fd);
 }
 
-Result<Endpoint> Connection::peer_endpoint() const noexcept {
+Result<Endpoint> ConnectionCore::peer_endpoint() const noexcept {
   check_thread("peer_endpoint");
   if (const ProxyHeader* header = proxy_header(); header != nullptr && header->source)
     return *header->source;
-  return detail::net::peer_endpoint(detail::loop::core_of(*loop_).backend().system(),
-                                    Operation::fd);
+  return net::peer_endpoint(loop::core_of(*loop_).backend().system(), Operation::fd);
 }
 
-void Connection::end(int error) noexcept {
+void ConnectionCore::end(int error) noexcept {
   if (ended_) return;
   ended_ = true;
   error_ = static_cast<std::int16_t>(error);
@@ -395,13 +384,13 @@ void Connection::end(int error) noexcept {
     if (extras_->handshake != nullptr) extras_->handshake->limit.stop();
   }
   leave_observers();
-  detail::loop::Core& core = detail::loop::core_of(*loop_);
+  loop::Core& core = loop::core_of(*loop_);
   if (submitted()) core.backend().cancel(*this);
   core.queue(*this);
 }
 
-void Connection::leave_observers() noexcept {
-  while (detail::net::ConnectionObserver* const observer =
+void ConnectionCore::leave_observers() noexcept {
+  while (ConnectionObserver* const observer =
              extras_ != nullptr ? extras_->observers.front() : nullptr) {
     observer->unlink();
     observer->connection_leaves();
@@ -410,29 +399,28 @@ void Connection::leave_observers() noexcept {
 
 /// Resets the connection on close if the peer does not read: the unsent bytes would otherwise stay
 /// in the kernel for minutes after close(2).
-void Connection::end_at_limit(int error) noexcept {
+void ConnectionCore::end_at_limit(int error) noexcept {
   resets_ = unsent_bytes() > 0 || close_requested_;
   end(error);
 }
 
-void Connection::invoke_on_close() {
+void ConnectionCore::invoke_on_close() {
   // Also runs if on_close throws.
   const struct Ending {
-    Connection& self;
+    ConnectionCore& self;
     ~Ending() { self.leave(); }
   } ending{*this};
   leave_list();
-  if (callbacks_->on_close)
-    callbacks_->on_close(*this, error_ != 0 ? detail::net::error_of(error_) : Error());
+  if (callbacks_->on_close) callbacks_->on_close(*this, error_ != 0 ? error_of(error_) : Error());
 }
 
-void Connection::leave() noexcept {
-  detail::loop::Core& core = detail::loop::core_of(*loop_);
-  detail::backend::System& system = core.backend().system();
-  if (resets_) detail::net::reset_on_close(system, Operation::fd);
+void ConnectionCore::leave() noexcept {
+  loop::Core& core = loop::core_of(*loop_);
+  backend::System& system = core.backend().system();
+  if (resets_) reset_on_close(system, Operation::fd);
   close_descriptor();
   core.drop_reference();
   core.defer_delete(this);
 }
 
-}  // namespace tambour
+}  // namespace tambour::detail::net

@@ -8,11 +8,11 @@
 
 #include "net/connection/parts.h"
 
-namespace tambour {
+namespace tambour::detail::net {
 /// Throws std::bad_alloc; in that case nothing has changed.
-Connection::Deadlines& Connection::make_deadlines() {
+ConnectionCore::Deadlines& ConnectionCore::make_deadlines() {
   if (deadlines() == nullptr) {
-    auto times = std::make_unique<Deadlines>(detail::loop::core_of(*loop_).clock_ns());
+    auto times = std::make_unique<Deadlines>(loop::core_of(*loop_).clock_ns());
     if (!idle_off_) times->idle_ns = callbacks_->limits.idle_timeout.count();
     extras().deadlines = std::move(times);
     // In the constructor `fd` is not set yet; start() takes the sample.
@@ -26,9 +26,9 @@ Connection::Deadlines& Connection::make_deadlines() {
 /// Starts a limit, which counts from now. If memory runs out, the connection is closed with ENOMEM,
 /// because it must not continue without its limits.
 template <class Start>
-void Connection::start_deadline(Start start) noexcept {
+void ConnectionCore::start_deadline(Start start) noexcept {
   try {
-    start(make_deadlines(), detail::loop::core_of(*loop_).clock_ns());
+    start(make_deadlines(), loop::core_of(*loop_).clock_ns());
     arm_deadlines();
   } catch (const std::bad_alloc&) {
     end(ENOMEM);
@@ -36,17 +36,17 @@ void Connection::start_deadline(Start start) noexcept {
 }
 
 /// Bytes begin to wait.
-void Connection::start_write_timeout() noexcept {
+void ConnectionCore::start_write_timeout() noexcept {
   start_deadline([](Deadlines& times, std::int64_t now_ns) { times.sending.restart(now_ns); });
 }
 
 /// Starts the limit of close_after_write() unless it has been started, and takes a sample: what the
 /// peer acknowledges later is progress.
-void Connection::start_lingering() noexcept {
+void ConnectionCore::start_lingering() noexcept {
   if (callbacks_->limits.linger <= Duration::zero()) return;
   Deadlines* const times = deadlines();
   if (times != nullptr && times->linger.is_started()) {
-    note_acknowledged(detail::loop::core_of(*loop_).now_ns());
+    note_acknowledged(loop::core_of(*loop_).now_ns());
     return arm_deadlines();
   }
   if (times != nullptr) static_cast<void>(sample_acknowledged());
@@ -54,29 +54,28 @@ void Connection::start_lingering() noexcept {
 }
 
 /// Returns whether the limit of close_after_write() counts.
-bool Connection::lingers() const noexcept {
+bool ConnectionCore::lingers() const noexcept {
   return callbacks_->limits.linger > Duration::zero() && deadlines()->linger.is_started() &&
          (unsent_bytes() > 0 || write_shut_down_);
 }
 
-bool Connection::drains() const noexcept { return owner_ != nullptr && owner_->drains(); }
+bool ConnectionCore::drains() const noexcept { return owner_ != nullptr && owner_->drains(); }
 
 /// When the peer may have acknowledged bytes that the limit of lingering has to know about.
-std::int64_t Connection::next_sample_ns() const noexcept {
+std::int64_t ConnectionCore::next_sample_ns() const noexcept {
   const Deadlines& times = *deadlines();
   if (!lingers() || (write_shut_down_ && times.sending.is_acknowledged()))
-    return detail::base::end_of_time_ns;
-  return detail::net::LingerTime::next_sample_ns(
-      times.sending,
-      detail::net::linger_limit(callbacks_->limits.linger, drains(), detail::net::drain_linger));
+    return base::end_of_time_ns;
+  return LingerTime::next_sample_ns(
+      times.sending, linger_limit(callbacks_->limits.linger, drains(), drain_linger));
 }
 
-std::int64_t Connection::next_deadline_ns() const noexcept {
+std::int64_t ConnectionCore::next_deadline_ns() const noexcept {
   const Deadlines& times = *extras_->deadlines;
   const ConnectionLimits& limits = callbacks_->limits;
   std::int64_t next_ns = times.fixed_ns;
   const auto consider = [&next_ns](std::int64_t since_ns, std::int64_t limit_ns) {
-    if (limit_ns > 0) next_ns = std::min(next_ns, detail::base::saturating_add(since_ns, limit_ns));
+    if (limit_ns > 0) next_ns = std::min(next_ns, base::saturating_add(since_ns, limit_ns));
   };
   consider(std::max(times.received_ns, times.sending.progressed_ns()), times.idle_ns);
   if (reads()) {
@@ -89,8 +88,7 @@ std::int64_t Connection::next_deadline_ns() const noexcept {
   }
   if (lingers()) {
     const bool is_acknowledged = write_shut_down_ && times.sending.is_acknowledged();
-    const Duration limit = detail::net::linger_limit(limits.linger, is_acknowledged && drains(),
-                                                     detail::net::drain_linger);
+    const Duration limit = linger_limit(limits.linger, is_acknowledged && drains(), drain_linger);
     next_ns = std::min(next_ns, times.linger.deadline_ns(times.sending, limit));
   }
   return next_ns;
@@ -98,7 +96,7 @@ std::int64_t Connection::next_deadline_ns() const noexcept {
 
 /// Called after anything that may have made the next deadline earlier. A later deadline is found
 /// when the timer expires.
-void Connection::arm_deadlines() noexcept {
+void ConnectionCore::arm_deadlines() noexcept {
   Deadlines* const times = deadlines();
   if (times == nullptr || !times->timer) return;
   const std::int64_t next_ns = std::min(next_deadline_ns(), next_sample_ns());
@@ -106,30 +104,30 @@ void Connection::arm_deadlines() noexcept {
     times->timer->start_at(TimePoint(Duration(next_ns)));
 }
 
-bool Connection::sample_acknowledged() noexcept {
-  detail::loop::Core& core = detail::loop::core_of(*loop_);
+bool ConnectionCore::sample_acknowledged() noexcept {
+  loop::Core& core = loop::core_of(*loop_);
   return extras_->deadlines->sending.sample(core.backend().system(), Operation::fd, core.now_ns());
 }
 
-void Connection::check_deadlines() noexcept {
-  const std::int64_t now_ns = detail::loop::core_of(*loop_).now_ns();
+void ConnectionCore::check_deadlines() noexcept {
+  const std::int64_t now_ns = loop::core_of(*loop_).now_ns();
   if (std::min(next_deadline_ns(), next_sample_ns()) <= now_ns) note_acknowledged(now_ns);
   const std::int64_t next_ns = next_deadline_ns();
   if (next_ns <= now_ns) return end_at_limit(ETIMEDOUT);
-  if (next_ns == detail::base::end_of_time_ns) return drop_unneeded();
+  if (next_ns == base::end_of_time_ns) return drop_unneeded();
   deadlines()->timer->start_at(TimePoint(Duration(std::min(next_ns, next_sample_ns()))));
 }
 
-void Connection::note_acknowledged(std::int64_t now_ns) noexcept {
-  detail::backend::System& system = detail::loop::core_of(*loop_).backend().system();
+void ConnectionCore::note_acknowledged(std::int64_t now_ns) noexcept {
+  backend::System& system = loop::core_of(*loop_).backend().system();
   deadlines()->sending.update(system, Operation::fd, now_ns, write_shut_down_);
 }
 
 /// Frees what an idle connection does not need. The deadlines of a connection whose reading is
 /// paused are kept if it has a limit on reading, which counts again after reading is resumed.
-void Connection::drop_unneeded() noexcept {
+void ConnectionCore::drop_unneeded() noexcept {
   if (const Deadlines* const times = deadlines();
-      times != nullptr && next_deadline_ns() == detail::base::end_of_time_ns) {
+      times != nullptr && next_deadline_ns() == base::end_of_time_ns) {
     const bool has_read_limit =
         callbacks_->limits.read_timeout > Duration::zero() || times->message.is_started();
     if (reads() || peer_half_closed_ || !has_read_limit) extras_->deadlines.reset();
@@ -138,7 +136,7 @@ void Connection::drop_unneeded() noexcept {
 }
 
 /// Called after on_message, with what the callback left in the buffer.
-void Connection::note_message(std::size_t received, bool consumed) noexcept {
+void ConnectionCore::note_message(std::size_t received, bool consumed) noexcept {
   const ConnectionLimits& limits = callbacks_->limits;
   Deadlines* const times = deadlines();
   if (input_.empty()) {
@@ -146,12 +144,11 @@ void Connection::note_message(std::size_t received, bool consumed) noexcept {
     return;
   }
   if (times != nullptr && !consumed && times->message.is_started())
-    return times->message.earn(received, limits.message_rate_min,
-                               detail::loop::core_of(*loop_).clock_ns());
+    return times->message.earn(received, limits.message_rate_min, loop::core_of(*loop_).clock_ns());
   start_deadline([](Deadlines& later, std::int64_t now_ns) { later.message.start(now_ns); });
 }
 
-void Connection::set_idle_timeout(Duration time) {
+void ConnectionCore::set_idle_timeout(Duration time) {
   check_thread("set_idle_timeout");
   if (ended_) return;
   if (time <= Duration::zero()) {
@@ -162,21 +159,20 @@ void Connection::set_idle_timeout(Duration time) {
   Deadlines& times = make_deadlines();
   idle_off_ = false;
   times.idle_ns = time.count();
-  times.received_ns = detail::loop::core_of(*loop_).clock_ns();
+  times.received_ns = loop::core_of(*loop_).clock_ns();
   arm_deadlines();
 }
 
-void Connection::set_deadline(Duration time) {
+void ConnectionCore::set_deadline(Duration time) {
   check_thread("set_deadline");
   if (ended_) return;
   if (time <= Duration::zero()) {
-    if (Deadlines* const times = deadlines()) times->fixed_ns = detail::base::end_of_time_ns;
+    if (Deadlines* const times = deadlines()) times->fixed_ns = base::end_of_time_ns;
     return drop_unneeded();
   }
   Deadlines& times = make_deadlines();
-  times.fixed_ns =
-      detail::base::saturating_add(detail::loop::core_of(*loop_).clock_ns(), time.count());
+  times.fixed_ns = base::saturating_add(loop::core_of(*loop_).clock_ns(), time.count());
   arm_deadlines();
 }
 
-}  // namespace tambour
+}  // namespace tambour::detail::net

@@ -98,12 +98,12 @@ void ConnectionHandle::Mailbox::drain(EventLoop& at) {
   // the loop.
   std::size_t count = SIZE_MAX;
   for (std::list<Operation> next; count > 0; --count, next.clear()) {
-    Connection* connection = nullptr;
+    detail::net::ConnectionCore* connection = nullptr;
     {
       const std::lock_guard lock(mutex_);
       if (loop_ != &at || operations_.empty()) break;
       count = std::min(count, operations_.size());
-      connection = connection_;
+      connection = &detail::net::ConnectionCore::of(*connection_);
       next.splice(next.end(), operations_, operations_.begin());
     }
     detail::loop::core_of(at).name_callback(next.front().queued_at);
@@ -133,7 +133,7 @@ void ConnectionHandle::Mailbox::finish_drain(EventLoop& at) noexcept {
     }
   }
   // Operations of the program must not be dropped silently.
-  connection->end(error);
+  detail::net::ConnectionCore::of(*connection).end(error);
 }
 
 void ConnectionHandle::Mailbox::close() noexcept {
@@ -213,7 +213,7 @@ Connection* ConnectionHandle::get() const noexcept {
   return mailbox_ != nullptr ? mailbox_->connection_here() : nullptr;
 }
 
-ConnectionHandle Connection::handle() {
+ConnectionHandle detail::net::ConnectionCore::handle() {
   check_thread("handle");
   std::shared_ptr<ConnectionHandle::Mailbox>& mailbox = extras().mailbox;
   if (mailbox == nullptr) mailbox = std::make_shared<ConnectionHandle::Mailbox>(*this);

@@ -1,5 +1,5 @@
 // What the handles of a connection share with it: the queue of operations from other threads, and
-// the loop that performs them. For connection*.cpp only.
+// the loop that performs them. For the files of this directory only.
 #pragma once
 
 #include <atomic>

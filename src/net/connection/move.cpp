@@ -9,23 +9,23 @@
 #include "base/current_error.h"
 #include "net/connection/parts.h"
 
-namespace tambour {
+namespace tambour::detail::net {
 
-void Connection::move_to(EventLoop& to) {
+void ConnectionCore::move_to(EventLoop& to) {
   check_thread("move_to");
   if (ended_) return;
-  detail::base::check(!handshaking_,
-                      "Connection::move_to() was called during a handshake of TLS; call it in the "
-                      "callback of tls::accept() or tls::connect()");
+  base::check(!handshaking_,
+              "Connection::move_to() was called during a handshake of TLS; call it in the "
+              "callback of tls::accept() or tls::connect()");
   if (&to != loop_) extras().arrival = std::make_unique<Arrival>(to);
   moving_ = &to != loop_;
   // First, because cancelling the watch removes the connection from the queue of this iteration.
   watch();
-  detail::loop::core_of(*loop_).queue(*this);
+  loop::core_of(*loop_).queue(*this);
 }
 
-void Connection::depart() noexcept {
-  detail::loop::Core& core = detail::loop::core_of(*loop_);
+void ConnectionCore::depart() noexcept {
+  loop::Core& core = loop::core_of(*loop_);
   EventLoop& from = *loop_;
   moving_ = false;
   Arrival& arrival = *extras_->arrival;
@@ -38,7 +38,7 @@ void Connection::depart() noexcept {
   leave_observers();
   if (Deadlines* const times = deadlines()) times->timer.reset();
   EventLoop& to = arrival.to();
-  detail::net::ConnectionOwner* const owner = owner_;
+  ConnectionOwner* const owner = owner_;
   arrival.pack(*this, owner != nullptr ? owner->for_loop(to) : nullptr);
   core.backend().deregister(Operation::fd);
   leave_list();
@@ -47,9 +47,9 @@ void Connection::depart() noexcept {
   // Set before the task is posted, because the other thread may read it at once.
   loop_ = &to;
   try {
-    detail::loop::core_of(to).post(std::move(task));
+    loop::core_of(to).post(std::move(task));
   } catch (...) {
-    const int error = detail::base::errno_of_current_exception();
+    const int error = base::errno_of_current_exception();
     arrival.unpack();
     loop_ = &from;
     owner_ = owner != nullptr ? owner->for_loop(from) : nullptr;
@@ -59,9 +59,9 @@ void Connection::depart() noexcept {
   }
 }
 
-void Connection::arrive(detail::net::ConnectionOwner* owner) {
+void ConnectionCore::arrive(ConnectionOwner* owner) {
   owner_ = owner;
-  detail::loop::Core& core = detail::loop::core_of(*loop_);
+  loop::Core& core = loop::core_of(*loop_);
   // This loop may still have state for an earlier file with the same descriptor.
   core.backend().invalidate(Operation::fd);
   core.add_reference();
@@ -71,7 +71,7 @@ void Connection::arrive(detail::net::ConnectionOwner* owner) {
     if (deadlines() != nullptr) make_deadlines();
     if (ConnectionHandle::Mailbox* const operations = mailbox()) operations->arrive(*this);
   } catch (...) {
-    return end(detail::base::errno_of_current_exception());
+    return end(base::errno_of_current_exception());
   }
   arm_deadlines();
   watch();
@@ -81,4 +81,4 @@ void Connection::arrive(detail::net::ConnectionOwner* owner) {
   if (callbacks_->on_move) call_guarded([this] { callbacks_->on_move(*this); });
 }
 
-}  // namespace tambour
+}  // namespace tambour::detail::net

@@ -10,20 +10,25 @@ namespace tambour::detail::net {
 
 void ConnectionOwner::start(SocketStream&& stream,
                             std::shared_ptr<const ConnectionCallbacks> callbacks) {
-  Connection::start(std::move(stream), std::move(callbacks), this);
+  ConnectionCore::start(std::move(stream), std::move(callbacks), this);
 }
 
 Connection* ConnectionOwner::front() const noexcept {
   auto* const owned = connections_.front();
-  return owned != nullptr ? static_cast<Connection*>(owned) : nullptr;
+  return owned != nullptr ? static_cast<ConnectionCore*>(owned) : nullptr;
 }
 
-void ConnectionOwner::add(Connection& connection) noexcept {
+Connection* ConnectionOwner::after(Connection& connection) const noexcept {
+  auto* const owned = connections_.after(ConnectionCore::of(connection));
+  return owned != nullptr ? static_cast<ConnectionCore*>(owned) : nullptr;
+}
+
+void ConnectionOwner::add(ConnectionCore& connection) noexcept {
   connections_.push_back(static_cast<detail::LoopOwned&>(connection));
   ++size_;
 }
 
-void ConnectionOwner::remove(Connection& connection) noexcept {
+void ConnectionOwner::remove(ConnectionCore& connection) noexcept {
   static_cast<detail::LoopOwned&>(connection).unlink();
   --size_;
   connection_removed();
@@ -32,18 +37,18 @@ void ConnectionOwner::remove(Connection& connection) noexcept {
 void ConnectionOwner::close_all() noexcept {
   closing_ = true;
   for (auto* owned = connections_.front(); owned != nullptr; owned = connections_.after(*owned))
-    static_cast<Connection&>(*owned).close();
+    static_cast<ConnectionCore&>(*owned).close();
 }
 
 void ConnectionOwner::begin_drain() noexcept {
   drains_ = true;
   for (auto* owned = connections_.front(); owned != nullptr; owned = connections_.after(*owned))
-    static_cast<Connection&>(*owned).arm_deadlines();
+    static_cast<ConnectionCore&>(*owned).arm_deadlines();
 }
 
 void ConnectionOwner::drop_all() noexcept {
   while (auto* const owned = connections_.front()) {
-    auto& connection = static_cast<Connection&>(*owned);
+    auto& connection = static_cast<ConnectionCore&>(*owned);
     connection.end(0);
     static_cast<detail::ReadyNode&>(connection).unlink();
     owned->unlink();
@@ -55,20 +60,21 @@ void ConnectionOwner::drop_all() noexcept {
 
 ConnectionObserver* ConnectionObserver::find(const Connection& connection,
                                              const void* key) noexcept {
-  connection.check_thread("find");
-  if (connection.extras_ == nullptr) return nullptr;
-  const auto& observers = connection.extras_->observers;
+  const ConnectionCore& core = ConnectionCore::of(connection);
+  core.check_thread("find");
+  if (core.extras_ == nullptr) return nullptr;
+  const auto& observers = core.extras_->observers;
   ConnectionObserver* observer = observers.front();
   while (observer != nullptr && observer->key_ != key) observer = observers.after(*observer);
   return observer;
 }
 
 void ConnectionObserver::close(Connection& connection, int error) noexcept {
-  connection.end_at_limit(error);
+  ConnectionCore::of(connection).end_at_limit(error);
 }
 
 void ConnectionObserver::observe(Connection& connection) {
-  connection.extras().observers.push_back(*this);
+  ConnectionCore::of(connection).extras().observers.push_back(*this);
 }
 
 }  // namespace tambour::detail::net

@@ -4,10 +4,12 @@
 #include <cstddef>
 #include <memory>
 
-#include <tambour/detail/operation.h>
+#include <tambour/detail/ready_node.h>
 #include <tambour/net/connection.h>
 
 namespace tambour::detail::net {
+
+class ConnectionCore;
 
 /// A list of connections. Thread: the owner and its connections belong to the thread of its loop.
 class ConnectionOwner {
@@ -22,14 +24,16 @@ class ConnectionOwner {
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   /// The connection that was added first, or null.
   [[nodiscard]] Connection* front() const noexcept;
+  /// The connection that was added after this one, or null.
+  [[nodiscard]] Connection* after(Connection& connection) const noexcept;
 
   /// Invokes `visit(connection)` for each connection, including those that have ended and wait for
   /// on_close, until it returns false. Unless it returns false, `visit` must not remove
   /// connections; closing one does not remove it.
   template <class Visit>
   void for_each(Visit&& visit) {
-    for (auto* owned = connections_.front(); owned != nullptr; owned = connections_.after(*owned)) {
-      if (!visit(static_cast<Connection&>(*owned))) return;
+    for (Connection* next = front(); next != nullptr; next = after(*next)) {
+      if (!visit(*next)) return;
     }
   }
 
@@ -48,7 +52,7 @@ class ConnectionOwner {
   ~ConnectionOwner() = default;
 
  private:
-  friend class tambour::Connection;
+  friend class ConnectionCore;
   /// False for the connections of a client: Backpressure distinguishes them.
   [[nodiscard]] virtual bool accepts() const noexcept { return true; }
   /// Called when a connection has been removed: it has ended or moves to another loop.
@@ -59,8 +63,8 @@ class ConnectionOwner {
   /// Null: the loop owns the connection.
   virtual ConnectionOwner* for_loop(EventLoop& /*loop*/) noexcept { return nullptr; }
 
-  void add(Connection& connection) noexcept;
-  void remove(Connection& connection) noexcept;
+  void add(ConnectionCore& connection) noexcept;
+  void remove(ConnectionCore& connection) noexcept;
 
   detail::IntrusiveList<detail::LoopOwned> connections_;
   std::size_t size_ = 0;
@@ -89,7 +93,7 @@ class ConnectionObserver : public detail::ListHook<ConnectionObserver> {
   void observe(Connection& connection);
 
  private:
-  friend class tambour::Connection;
+  friend class ConnectionCore;
   /// The observer is no longer in the connection's list. May destroy the observer.
   virtual void connection_leaves() noexcept = 0;
 

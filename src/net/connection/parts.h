@@ -1,4 +1,5 @@
-// State that few connections need at any one time, allocated on demand. For connection*.cpp only.
+// State that few connections need at any one time, allocated on demand. For the files of this
+// directory only.
 #pragma once
 
 #include <cstdint>
@@ -7,29 +8,29 @@
 
 #include <tambour/detail/transport_filter.h>
 #include <tambour/loop/timer.h>
-#include <tambour/net/connection.h>
 #include <tambour/net/proxy_header.h>
 
 #include "base/clock.h"
 #include "loop/core.h"
+#include "net/connection/core.h"
 #include "net/connection/mailbox.h"
 #include "net/connection/owner.h"
 #include "net/pace/lingering_close.h"
 #include "net/pace/rate_budget.h"
 #include "net/pace/send_progress.h"
 
-namespace tambour {
+namespace tambour::detail::net {
 
 /// The deadlines of a connection, as times of the monotonic clock. One timer serves all limits: it
 /// is armed for the earliest. Progress only stores a time; if the timer expires too early for that
 /// reason, it is armed again.
-struct Connection::Deadlines {
+struct ConnectionCore::Deadlines {
   std::int64_t idle_ns = 0;  ///< The idle timeout, a duration; 0: none.
   std::int64_t received_ns;  ///< When bytes were last received, or reading was last resumed.
-  detail::net::SendProgress sending;
-  detail::net::LingerTime linger{};   ///< After close_after_write().
-  detail::net::RateBudget message{};  ///< Of an incomplete message; stopped if there is none.
-  std::int64_t fixed_ns = detail::base::end_of_time_ns;  ///< The deadline of set_deadline().
+  SendProgress sending;
+  LingerTime linger{};   ///< After close_after_write().
+  RateBudget message{};  ///< Of an incomplete message; stopped if there is none.
+  std::int64_t fixed_ns = base::end_of_time_ns;  ///< The deadline of set_deadline().
   /// Empty while the connection moves to another loop.
   std::optional<Timer> timer{};
 
@@ -38,7 +39,7 @@ struct Connection::Deadlines {
 
 /// A connection that is being moved to another loop. If it is destroyed before open(), it closes
 /// the connection.
-class Connection::Arrival {
+class ConnectionCore::Arrival {
  public:
   explicit Arrival(EventLoop& to) noexcept : to_(to) {}
   Arrival(const Arrival&) = delete;
@@ -51,7 +52,7 @@ class Connection::Arrival {
 
   [[nodiscard]] EventLoop& to() const noexcept { return to_; }
 
-  void pack(Connection& connection, detail::net::ConnectionOwner* owner) noexcept {
+  void pack(ConnectionCore& connection, ConnectionOwner* owner) noexcept {
     connection_ = &connection;
     owner_ = owner;
   }
@@ -64,28 +65,28 @@ class Connection::Arrival {
 
  private:
   EventLoop& to_;
-  Connection* connection_ = nullptr;
-  detail::net::ConnectionOwner* owner_ = nullptr;
+  ConnectionCore* connection_ = nullptr;
+  ConnectionOwner* owner_ = nullptr;
 };
 
 /// A handshake on a connection that is open already. `filter` of the extras performs it.
-struct Connection::Handshake {
+struct ConnectionCore::Handshake {
   Callback<void(Connection&, Error)> done;
   Timer limit;
   int error = 0;  ///< Not 0: why it cannot begin.
 };
 
-struct Connection::Extras {
+struct ConnectionCore::Extras {
   Buffer output{};  ///< Bytes that wait to be sent.
   std::unique_ptr<Deadlines> deadlines{};
   /// Set while the connection is about to move to another loop.
   std::unique_ptr<Arrival> arrival{};
   std::unique_ptr<const ProxyHeader> proxy_header{};
-  std::unique_ptr<detail::io::TransportFilter> filter{};  ///< Of TLS.
-  std::unique_ptr<Handshake> handshake{};                 ///< Null if none is in progress.
-  std::shared_ptr<ConnectionHandle::Mailbox> mailbox{};   ///< Null if handle() was never called.
+  std::unique_ptr<io::TransportFilter> filter{};         ///< Of TLS.
+  std::unique_ptr<Handshake> handshake{};                ///< Null if none is in progress.
+  std::shared_ptr<ConnectionHandle::Mailbox> mailbox{};  ///< Null if handle() was never called.
 
-  detail::IntrusiveList<detail::net::ConnectionObserver> observers{};
+  IntrusiveList<ConnectionObserver> observers{};
 
   [[nodiscard]] bool is_default() const noexcept {
     return output.empty() && deadlines == nullptr && arrival == nullptr &&
@@ -93,34 +94,34 @@ struct Connection::Extras {
   }
 };
 
-inline Connection::Deadlines* Connection::deadlines() const noexcept {
+inline ConnectionCore::Deadlines* ConnectionCore::deadlines() const noexcept {
   return extras_ != nullptr ? extras_->deadlines.get() : nullptr;
 }
 
-inline ConnectionHandle::Mailbox* Connection::mailbox() const noexcept {
+inline ConnectionHandle::Mailbox* ConnectionCore::mailbox() const noexcept {
   return extras_ != nullptr ? extras_->mailbox.get() : nullptr;
 }
 
-inline detail::io::TransportFilter* Connection::filter() const noexcept {
+inline io::TransportFilter* ConnectionCore::filter() const noexcept {
   return extras_ != nullptr ? extras_->filter.get() : nullptr;
 }
 
 /// Includes the encoded bytes that a filter holds.
-inline std::size_t Connection::unsent_bytes() const noexcept {
+inline std::size_t ConnectionCore::unsent_bytes() const noexcept {
   if (extras_ == nullptr) return 0;
   const std::size_t encoded = extras_->filter != nullptr ? extras_->filter->unsent() : 0;
   return extras_->output.size() + encoded;
 }
 
 /// Returns whether a filter has something to return although the socket is not readable.
-inline bool Connection::may_read_now() const noexcept {
-  const detail::io::TransportFilter* const used = filter();
+inline bool ConnectionCore::may_read_now() const noexcept {
+  const io::TransportFilter* const used = filter();
   return used != nullptr && used->may_read_now();
 }
 
 /// Calls a function that invokes callbacks, and passes what it throws to on_exception.
 template <class Function>
-void Connection::call_guarded(Function function) {
+void ConnectionCore::call_guarded(Function function) {
   try {
     function();
   } catch (...) {
@@ -128,9 +129,9 @@ void Connection::call_guarded(Function function) {
   }
 }
 
-inline void Connection::check_thread(const char* function) const noexcept {
-  if (!detail::loop::core_of(*loop_).in_group_thread()) [[unlikely]]
+inline void ConnectionCore::check_thread(const char* function) const noexcept {
+  if (!loop::core_of(*loop_).in_group_thread()) [[unlikely]]
     fail_thread_check(function);
 }
 
-}  // namespace tambour
+}  // namespace tambour::detail::net

@@ -6,19 +6,18 @@
 #include "net/connection/parts.h"
 #include "net/outcome.h"
 
-namespace tambour {
+namespace tambour::detail::net {
 
-void Connection::read_some() {
+void ConnectionCore::read_some() {
   const std::int32_t answer = transport().read(input_, read_size_);
   if (answer == -EAGAIN) return read_again_if_possible();
   // The write end of a pipe reports an event to read when its reader has closed it.
-  if (answer == -EBADF && detail::io::is_file(kind_)) return end(EPIPE);
+  if (answer == -EBADF && io::is_file(kind_)) return end(EPIPE);
   // After close_after_write() input is discarded, so none can be missing.
   if (answer < 0 && write_shut_down_ && transport().is_truncation(answer)) return receive_end();
   if (answer < 0) return end(-answer);
   if (answer == 0) return receive_end();
-  if (Deadlines* const times = deadlines())
-    times->received_ns = detail::loop::core_of(*loop_).now_ns();
+  if (Deadlines* const times = deadlines()) times->received_ns = loop::core_of(*loop_).now_ns();
   if (!callbacks_->on_message || paused_) {
     input_.clear();
   } else {
@@ -29,19 +28,21 @@ void Connection::read_some() {
 
 /// A filter may have more to return although the socket is not readable: an end of TLS arrives with
 /// the last bytes, but the peer may keep the socket open.
-void Connection::read_again_if_possible() noexcept {
+void ConnectionCore::read_again_if_possible() noexcept {
   if (filter() == nullptr) [[likely]]
     return;
   // Reading may have made the filter answer, for example to new keys.
   if (!ended_ && !moving_ && filter()->unsent() > 0) watch();
-  if (!ended_ && !moving_ && reads() && may_read_now()) detail::loop::core_of(*loop_).queue(*this);
+  if (!ended_ && !moving_ && reads() && may_read_now()) loop::core_of(*loop_).queue(*this);
 }
 
 /// Invokes on_message with the buffer, to which `received` bytes were just added.
-void Connection::offer(std::size_t received) {
+void ConnectionCore::offer(std::size_t received) {
   const struct Offering {
-    Connection& self;
-    explicit Offering(Connection& connection) noexcept : self(connection) { self.offering_ = true; }
+    ConnectionCore& self;
+    explicit Offering(ConnectionCore& connection) noexcept : self(connection) {
+      self.offering_ = true;
+    }
     ~Offering() { self.offering_ = false; }
   } offering{*this};
   offers_input_ = false;
@@ -51,7 +52,7 @@ void Connection::offer(std::size_t received) {
   if (!is_as_ever && !ended_) check_rest(received, input_.size() != before);
 }
 
-void Connection::receive_end() {
+void ConnectionCore::receive_end() {
   peer_half_closed_ = true;
   if (callbacks_->on_end && !close_requested_) {
     watch();
@@ -64,20 +65,20 @@ void Connection::receive_end() {
 }
 
 /// Checks the bytes that on_message left in the buffer against the limits.
-void Connection::check_rest(std::size_t received, bool consumed) noexcept {
+void ConnectionCore::check_rest(std::size_t received, bool consumed) noexcept {
   const ConnectionLimits& limits = callbacks_->limits;
   // If the callback paused reading, the buffer does not grow.
   if (input_.size() > limits.unread_bytes_max && !paused_) return end_at_limit(EMSGSIZE);
   if (limits.message_timeout > Duration::zero()) note_message(received, consumed);
 }
 
-void Connection::pause_reading() noexcept {
+void ConnectionCore::pause_reading() noexcept {
   check_thread("pause_reading");
   paused_ = true;
   if (!ended_) watch();
 }
 
-void Connection::resume_reading() noexcept {
+void ConnectionCore::resume_reading() noexcept {
   check_thread("resume_reading");
   if (!paused_ && !throttled_) return;
   // The answer to a pause does not override the high-water mark.
@@ -87,11 +88,11 @@ void Connection::resume_reading() noexcept {
 }
 
 /// The time during which reading was paused does not count towards the limits.
-void Connection::continue_reading() noexcept {
+void ConnectionCore::continue_reading() noexcept {
   throttled_ = false;
   if (ended_) return;
   if (Deadlines* const times = deadlines()) {
-    const std::int64_t now_ns = detail::loop::core_of(*loop_).clock_ns();
+    const std::int64_t now_ns = loop::core_of(*loop_).clock_ns();
     times->received_ns = now_ns;
     if (times->message.is_started()) times->message.start(now_ns);
     arm_deadlines();
@@ -99,10 +100,10 @@ void Connection::continue_reading() noexcept {
   // Bytes that on_message left before the pause. In on_message the callback has just seen them.
   if (reads() && !input_.empty() && callbacks_->on_message && !offering_) {
     offers_input_ = true;
-    detail::loop::core_of(*loop_).queue(*this);
+    loop::core_of(*loop_).queue(*this);
   }
   watch();
   read_again_if_possible();
 }
 
-}  // namespace tambour
+}  // namespace tambour::detail::net

@@ -9,21 +9,20 @@
 #include "net/connection/parts.h"
 #include "net/outcome.h"
 
-namespace tambour {
+namespace tambour::detail::net {
 
-void detail::net::ConnectionUpgrade::begin(Connection& connection,
-                                           std::unique_ptr<detail::io::TransportFilter> filter,
-                                           Duration limit,
-                                           Callback<void(Connection&, Error)> done) {
+void ConnectionUpgrade::begin(Connection& upgraded, std::unique_ptr<io::TransportFilter> filter,
+                              Duration limit, Callback<void(Connection&, Error)> done) {
+  ConnectionCore& connection = ConnectionCore::of(upgraded);
   connection.check_thread("tls");
   if (connection.ended_) return;
-  detail::base::check(
-      connection.kind_ == detail::io::TransportKind::socket && !connection.moving_,
+  base::check(
+      connection.kind_ == io::TransportKind::socket && !connection.moving_,
       "tls::accept() or tls::connect() was called for a connection that uses TLS already, is "
       "moving to another loop, or is not a socket");
   EventLoop& loop = connection.loop();
-  Connection::Extras& extras = connection.extras();
-  extras.handshake = std::make_unique<Connection::Handshake>(
+  ConnectionCore::Extras& extras = connection.extras();
+  extras.handshake = std::make_unique<ConnectionCore::Handshake>(
       std::move(done), Timer(loop, [&connection] {
         connection.call_guarded([&connection] { connection.end_handshake(ETIMEDOUT); });
       }));
@@ -32,13 +31,13 @@ void detail::net::ConnectionUpgrade::begin(Connection& connection,
   if (!extras.output.empty()) extras.handshake->error = EBUSY;
   if (!connection.input_.empty()) extras.handshake->error = -filter->unread_input();
   extras.filter = std::move(filter);
-  connection.kind_ = detail::io::TransportKind::tls;
+  connection.kind_ = io::TransportKind::tls;
   connection.handshaking_ = true;
   connection.watch();
-  detail::loop::core_of(loop).queue(connection);
+  loop::core_of(loop).queue(connection);
 }
 
-void Connection::continue_handshake() {
+void ConnectionCore::continue_handshake() {
   if (extras_->handshake->error != 0) return end_handshake(extras_->handshake->error);
   const std::int32_t answer = transport().handshake();
   if (answer == -EAGAIN || answer == -EINPROGRESS) return watch();
@@ -46,7 +45,7 @@ void Connection::continue_handshake() {
 }
 
 /// `error` is 0 if the handshake is complete.
-void Connection::end_handshake(int error) {
+void ConnectionCore::end_handshake(int error) {
   handshaking_ = false;
   const auto handshake = std::move(extras_->handshake);
   handshake->limit.stop();
@@ -56,8 +55,8 @@ void Connection::end_handshake(int error) {
     watch();
     read_again_if_possible();
   }
-  if (handshake->done) handshake->done(*this, error != 0 ? detail::net::error_of(error) : Error());
+  if (handshake->done) handshake->done(*this, error != 0 ? error_of(error) : Error());
   finish_output();
 }
 
-}  // namespace tambour
+}  // namespace tambour::detail::net
