@@ -21,14 +21,14 @@ namespace tambour::detail::net {
 
 Connection& ConnectionCore::start(SocketStream&& stream,
                                   std::shared_ptr<const ConnectionCallbacks> callbacks,
-                                  ConnectionOwner* owner) {
+                                  ConnectionOwner* owner, std::source_location function) {
   auto header = std::move(stream.proxy_header_);
-  return start(std::move(stream), std::move(header), std::move(callbacks), owner);
+  return start(std::move(stream), std::move(header), std::move(callbacks), owner, function);
 }
 
 Connection& ConnectionCore::start(Stream&& stream, std::unique_ptr<const ProxyHeader> header,
                                   std::shared_ptr<const ConnectionCallbacks> callbacks,
-                                  ConnectionOwner* owner) {
+                                  ConnectionOwner* owner, std::source_location function) {
   if (callbacks == nullptr) [[unlikely]]
     base::fail_check(
         "Connection::start() was called with null callbacks for the stream of descriptor %d; pass "
@@ -38,7 +38,7 @@ Connection& ConnectionCore::start(Stream&& stream, std::unique_ptr<const ProxyHe
       stream.has_loop(),
       "Connection::start() was called with a default-constructed stream, which has no loop; "
       "pass a stream that is open");
-  loop::core_of(stream.loop()).check_thread();
+  loop::core_of(stream.loop()).check_thread(function);
   auto* self = new ConnectionCore(std::move(stream), std::move(header), std::move(callbacks));
   self->owner_ = owner;
   self->accepted_ = owner != nullptr && owner->accepts();

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <source_location>
 #include <span>
 
 #include <tambour/detail/operation.h>
@@ -35,13 +36,16 @@ class ConnectionCore final : private Operation, private LoopOwned, public Connec
     return static_cast<const ConnectionCore&>(connection);
   }
 
-  /// Starts a connection of `owner`, or of its loop if that is null.
+  /// Starts a connection of `owner`, or of its loop if that is null. `function` is named if this is
+  /// not the thread of the loop.
   static Connection& start(SocketStream&& stream,
                            std::shared_ptr<const ConnectionCallbacks> callbacks,
-                           ConnectionOwner* owner);
+                           ConnectionOwner* owner,
+                           std::source_location function = std::source_location::current());
   static Connection& start(Stream&& stream, std::unique_ptr<const ProxyHeader> header,
                            std::shared_ptr<const ConnectionCallbacks> callbacks,
-                           ConnectionOwner* owner);
+                           ConnectionOwner* owner,
+                           std::source_location function = std::source_location::current());
 
   bool send(std::span<const std::byte> bytes);
   bool send(Buffer&& bytes);
