@@ -92,7 +92,9 @@ TEST_P(Pace, a_reset_reaches_the_peer_as_an_error) {
     Result<std::size_t> got = 1;
     while (got.value_or(0) > 0) got = co_await far->read(received);
     EXPECT_FALSE(got);
-    if (!got) EXPECT_EQ(got.error(), system_error(ECONNRESET));
+    if (!got) {
+      EXPECT_EQ(got.error(), system_error(ECONNRESET));
+    }
   }(server->endpoint()));
 }
 
@@ -104,7 +106,9 @@ TEST_P(Pace, a_read_timer_ends_the_read_with_ETIMEDOUT) {
     const Result<std::size_t> late = co_await near.read(received);
     const Result<std::size_t> expired = limit.finish(late);
     EXPECT_FALSE(expired);
-    if (!expired) EXPECT_EQ(expired.error(), system_error(ETIMEDOUT));
+    if (!expired) {
+      EXPECT_EQ(expired.error(), system_error(ETIMEDOUT));
+    }
     EXPECT_TRUE(co_await far.write("x"));
     limit.start(1h);
     const Result<std::size_t> read = co_await near.read(received);
@@ -124,7 +128,9 @@ TEST_P(Pace, a_write_timer_ends_a_write_without_progress_and_no_other) {
     const Result<> written = co_await near.write(bytes);
     const Result<> expired = limit.finish(written);
     EXPECT_FALSE(expired);
-    if (!expired) EXPECT_EQ(expired.error(), system_error(ETIMEDOUT));
+    if (!expired) {
+      EXPECT_EQ(expired.error(), system_error(ETIMEDOUT));
+    }
     EXPECT_GT(bytes.size(), 0U);
   }(ends.near, unsent, timer));
 }

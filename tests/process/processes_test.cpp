@@ -478,13 +478,13 @@ TEST_F(Processes, any_child_on_another_thread_does_not_reap_processes) {
   std::atomic<int> taken{0};
   std::atomic<EventLoop*> other{nullptr};
   std::jthread thread([&] {
-    EventLoop loop;
-    const test::Heartbeat heartbeat(loop);
-    Child all(loop, any_child, [&](const ChildStatus&) { ++taken; });
+    EventLoop thread_loop;
+    const test::Heartbeat heartbeat(thread_loop);
+    Child all(thread_loop, any_child, [&](const ChildStatus&) { ++taken; });
     EXPECT_TRUE(all.start());
-    other = &loop;
+    other = &thread_loop;
     ready = true;
-    loop.run();
+    thread_loop.run();
   });
   while (!ready) std::this_thread::yield();
   for (int i = 0; i < count; ++i) {

@@ -43,8 +43,6 @@ extern SettableClock settable;
 
 namespace {
 
-WallTime wall_now() { return WallTime(Duration(detail::base::wall_ns())); }
-
 /// Wall-clock timers on a settable clock.
 class SettableClockTest : public test::OnEveryBackend {
  protected:
@@ -56,6 +54,8 @@ class SettableClockTest : public test::OnEveryBackend {
     OnEveryBackend::TearDown();
     settable = {};
   }
+
+  static WallTime wall_now() { return WallTime(Duration(detail::base::wall_ns())); }
 
   auto count() {
     return [this] { ++calls; };

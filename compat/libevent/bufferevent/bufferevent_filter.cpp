@@ -15,9 +15,9 @@ extern "C" const bufferevent_ops bufferevent_ops_filter = {"filter"};
 
 namespace {
 
-bufferevent_filter_result pass(evbuffer* from, evbuffer* into, ev_ssize_t limit,
+bufferevent_filter_result pass(evbuffer* from, evbuffer* into, ev_ssize_t bytes_max,
                                bufferevent_flush_mode /*mode*/, void* /*context*/) {
-  const int moved = evbuffer_remove_buffer(from, into, static_cast<std::size_t>(limit));
+  const int moved = evbuffer_remove_buffer(from, into, static_cast<std::size_t>(bytes_max));
   return moved >= 0 ? BEV_OK : BEV_ERROR;
 }
 
@@ -133,10 +133,10 @@ bool Filter::filter_input(bufferevent_flush_mode mode) noexcept {
   bool processed = false;
   bufferevent_filter_result result = BEV_OK;
   do {
-    ev_ssize_t limit = -1;
+    ev_ssize_t bytes_max = -1;
     if (mode == BEV_NORMAL && wm_read.high != 0)
-      limit = static_cast<ev_ssize_t>(wm_read.high - evbuffer_get_length(input));
-    result = process_in(below_->input, input, limit, mode, context);
+      bytes_max = static_cast<ev_ssize_t>(wm_read.high - evbuffer_get_length(input));
+    result = process_in(below_->input, input, bytes_max, mode, context);
     processed = processed || result == BEV_OK;
   } while (result == BEV_OK && (enabled & EV_READ) != 0 &&
            evbuffer_get_length(below_->input) != 0 && !input_full(mode));
@@ -149,10 +149,11 @@ bool Filter::filter_output_once(bufferevent_flush_mode mode,
                                 bufferevent_filter_result& result) noexcept {
   bool processed = false;
   do {
-    ev_ssize_t limit = -1;
+    ev_ssize_t bytes_max = -1;
     if (mode == BEV_NORMAL && below_->wm_write.high != 0)
-      limit = static_cast<ev_ssize_t>(below_->wm_write.high - evbuffer_get_length(below_->output));
-    result = process_out(output, below_->output, limit, mode, context);
+      bytes_max =
+          static_cast<ev_ssize_t>(below_->wm_write.high - evbuffer_get_length(below_->output));
+    result = process_out(output, below_->output, bytes_max, mode, context);
     processed = processed || result == BEV_OK;
   } while (result == BEV_OK && (enabled & EV_WRITE) != 0 && evbuffer_get_length(output) != 0 &&
            !output_full(mode));

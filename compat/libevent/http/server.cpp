@@ -149,10 +149,9 @@ int evhttp_del_cb(evhttp* http, const char* path) {
 
 void evhttp::remove_callbacks(const void* argument) noexcept {
   PathCallback* following = nullptr;
-  for (PathCallback* callback = TAILQ_FIRST(&callbacks); callback != nullptr;
-       callback = following) {
-    following = TAILQ_NEXT(callback, next);
-    if (callback->argument == argument) remove(*this, callback);
+  for (PathCallback* entry = TAILQ_FIRST(&callbacks); entry != nullptr; entry = following) {
+    following = TAILQ_NEXT(entry, next);
+    if (entry->argument == argument) remove(*this, entry);
   }
 }
 

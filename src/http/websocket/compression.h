@@ -42,9 +42,9 @@ class Compression {
   [[nodiscard]] virtual Result<Progress> decompress(Buffer& input, bool is_last, Buffer& output,
                                                     std::size_t bytes_max) = 0;
 
-  Buffer received{};       ///< Compressed bytes of the current message.
-  bool has_input = false;  ///< decompress() may produce more.
-  bool is_last = false;    ///< `received` has the last bytes of the message.
+  Buffer received{};                   ///< Compressed bytes of the current message.
+  bool has_input = false;              ///< decompress() may produce more.
+  bool received_ends_message = false;  ///< `received` has the last bytes of the message.
   ws::Utf8Validator validator{};
 };
 

@@ -155,7 +155,7 @@ Connection::Step Connection::parse(Buffer& into, std::size_t bytes_max, WebSocke
         if (compression_ != nullptr && parser_.is_compressed()) {
           compression_->received.append(std::move(compressed));
           compression_->has_input = true;
-          compression_->is_last = *event == Event::message_end;
+          compression_->received_ends_message = *event == Event::message_end;
           return Step::again;
         }
         if (compression_ != nullptr) into.append(std::move(compressed));
@@ -172,8 +172,8 @@ Connection::Step Connection::parse(Buffer& into, std::size_t bytes_max, WebSocke
 Connection::Step Connection::decompress(Buffer& into, std::size_t bytes_max, WebSocketPart& part) {
   Compression& compression = *compression_;
   Buffer piece;
-  const auto progress =
-      compression.decompress(compression.received, compression.is_last, piece, bytes_max);
+  const auto progress = compression.decompress(compression.received,
+                                               compression.received_ends_message, piece, bytes_max);
   if (!progress) return violate(progress.error());
   if (parser_.is_text() && !compression.validator.append(piece))
     return violate(WebSocketError::invalid_utf8);

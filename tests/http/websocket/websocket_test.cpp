@@ -60,7 +60,9 @@ TEST_F(WebSockets, messages_are_compressed_if_both_ends_agree) {
         EXPECT_TRUE(co_await socket.send_text(text));
         const Result<WebSocketMessage> message = co_await socket.receive();
         EXPECT_TRUE(message);
-        if (message) EXPECT_EQ(message->to_string(), text);
+        if (message) {
+          EXPECT_EQ(message->to_string(), text);
+        }
       }
       EXPECT_TRUE(co_await socket.close());
     }
@@ -105,7 +107,9 @@ TEST_F(WebSockets, parts_are_sent_and_received) {
     EXPECT_TRUE(co_await socket.send_binary(Buffer(bytes)));
     const Result<WebSocketMessage> message = co_await socket.receive();
     EXPECT_TRUE(message);
-    if (message) EXPECT_EQ(message->to_string(), bytes);
+    if (message) {
+      EXPECT_EQ(message->to_string(), bytes);
+    }
     const Result<WebSocketMessage> end = co_await socket.receive();
     EXPECT_EQ(end.error(), StreamError::eof);
     EXPECT_EQ(socket.close_code(), CloseCode::normal);
@@ -219,7 +223,9 @@ TEST_F(WebSockets, a_task_that_does_not_receive_for_long_loses_nothing) {
     static_cast<void>(co_await sleep_for(10min));
     const Result<WebSocketMessage> message = co_await socket.receive();
     EXPECT_TRUE(message);
-    if (message) EXPECT_EQ(message->to_string(), "first");
+    if (message) {
+      EXPECT_EQ(message->to_string(), "first");
+    }
     EXPECT_TRUE(co_await socket.close());
   }());
 }
@@ -331,7 +337,9 @@ TEST_F(WebSockets, a_cancelled_send_is_completed_in_the_background) {
     for (int i = 0; i < 20; ++i) {
       const auto sent =
           co_await timeout(1ms, socket.send_text(std::string(300'000, static_cast<char>('a' + i))));
-      if (!sent) EXPECT_EQ(sent.error(), system_error(ETIMEDOUT));
+      if (!sent) {
+        EXPECT_EQ(sent.error(), system_error(ETIMEDOUT));
+      }
       static_cast<void>(co_await socket.flush());
     }
   }));
