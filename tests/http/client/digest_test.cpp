@@ -198,6 +198,32 @@ class DigestClient : public testing::Test {
     loop.run();
     return text;
   }
+  /// Stops or destroys the task after each number of iterations of the loop, until it ends with
+  /// `expected` before. Then invokes `verify`.
+  void cancel_at_every_await(const std::function<Task<>(std::string&)>& task,
+                             const std::string& expected, const std::function<void()>& verify) {
+    for (const bool destroys : {false, true}) {
+      for (int iterations = 0;; ++iterations) {
+        SCOPED_TRACE(testing::Message() << iterations << " iterations, destroys: " << destroys);
+        std::string outcome;
+        std::optional<TaskScope> scope(std::in_place, loop);
+        scope->spawn(task(outcome));
+        for (int i = 0; i < iterations && outcome.empty(); ++i) loop.run_once();
+        const bool has_ended = !outcome.empty();
+        scope->request_stop();
+        if (destroys) scope.reset();
+        while (!destroys && outcome.empty()) loop.run_once();
+        if (has_ended) {
+          EXPECT_EQ(outcome, expected);
+          EXPECT_GE(iterations, 4) << "the challenge is awaited";
+        } else if (!destroys && outcome != expected) {
+          EXPECT_EQ(outcome, system_error(ECANCELED).message());
+        }
+        verify();
+        if (has_ended || HasFailure()) break;
+      }
+    }
+  }
   static ClientOptions digest() {
     ClientOptions options;
     options.authentication = http::Authentication::digest;
@@ -285,6 +311,23 @@ TEST_F(DigestClient, no_password_for_basic) {
   Client client(loop, digest());
   EXPECT_EQ(got(client, ClientRequest(url())), "401 no");
   EXPECT_EQ(counts, std::vector<std::string>{""});
+}
+
+TEST_F(DigestClient, cancellation_at_every_await) {
+  std::optional<Client> client;
+  const auto send = [&](std::string& into) -> Task<> {
+    client.emplace(loop, digest());
+    auto response = co_await client->send(ClientRequest(Method::post, url(), Buffer("body")));
+    if (!response) {
+      into = response.error().message();
+      co_return;
+    }
+    const auto text = co_await response->read_text();
+    into = text ? *text : text.error().message();
+  };
+  cancel_at_every_await(send, "welcome body", [&] {
+    EXPECT_EQ(got(*client, ClientRequest(url())), "200 welcome ") << "the client can be used";
+  });
 }
 
 TEST_F(DigestClient, redirects) {

@@ -3,7 +3,9 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -27,6 +29,18 @@ using http::Response;
 void write_file(const std::string& path, const std::string& contents) {
   std::ofstream(path, std::ios::binary) << contents;
 }
+
+/// The number of descriptors of the file that this process has.
+int open_files(const std::string& path) {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code closed;
+    if (std::filesystem::read_symlink(entry.path(), closed) == path) ++count;
+  }
+  return count;
+}
+
+const Error cancelled = system_error(ECANCELED);
 
 class MultipartForms : public test::OnEveryBackend {
  protected:
@@ -133,6 +147,63 @@ TEST_P(MultipartForms, failures) {
   injected.add_contents("a", Buffer("b"), {.content_type = "text/plain\r\nX: y"});
   EXPECT_EQ(sent(server, std::move(injected)),
             make_error_code(http::ErrorCode::bad_field_value).message());
+}
+
+/// Opens the files of the form, sends it, and reads the answer.
+Task<> send_files(Client& client, std::string url, std::string file, std::string& into) {
+  MultipartForm form;
+  form.add_file("a", file);
+  form.add("b", "text");
+  form.add_file("c", file);
+  ClientRequest request(Method::post, url);
+  const auto attached = co_await form.attach_to(request);
+  if (!attached) {
+    into = attached.error().message();
+    co_return;
+  }
+  auto response = co_await client.send(std::move(request));
+  if (!response) {
+    into = response.error().message();
+    co_return;
+  }
+  const auto text = co_await response->read_text();
+  into = text ? "sent" : text.error().message();
+}
+
+// A form is stopped, or its task is destroyed, after each number of iterations.
+TEST_P(MultipartForms, cancellation_at_every_await) {
+  http::Server server = serve();
+  const std::string url = "http://" + server.endpoint().to_string();
+  const std::string path = folder.path() + "/file";
+  write_file(path, std::string(100'000, 'x'));
+  Client client(loop());
+  for (const bool destroys : {false, true}) {
+    for (int iterations = 0;; ++iterations) {
+      SCOPED_TRACE(testing::Message() << iterations << " iterations, destroys: " << destroys);
+      std::string outcome;
+      std::optional<TaskScope> scope(std::in_place, loop());
+      scope->spawn(send_files(client, url, path, outcome));
+      for (int i = 0; i < iterations && outcome.empty(); ++i) loop().run_once();
+      const bool has_ended = !outcome.empty();
+      scope->request_stop();
+      if (destroys) scope.reset();
+      while (!destroys && outcome.empty()) loop().run_once();
+      if (has_ended) {
+        EXPECT_EQ(outcome, "sent");
+        EXPECT_GE(iterations, 3) << "the files are awaited";
+        break;
+      }
+      if (!destroys && outcome != "sent") {
+        EXPECT_EQ(outcome, cancelled.message());
+      }
+      if (HasFailure()) break;
+    }
+  }
+  // The descriptors of the files are closed, those of the server's connections in the background.
+  std::string outcome;
+  run(send_files(client, url, path, outcome));
+  EXPECT_EQ(outcome, "sent");
+  EXPECT_EQ(open_files(path), 0);
 }
 
 TEST_P(MultipartForms, a_file_that_becomes_shorter) {
