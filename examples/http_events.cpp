@@ -41,6 +41,7 @@ class Board {
   /// A visitor that has connected again gets what it has missed.
   Task<> show(http::EventStream& events) {
     std::uint64_t next = std::strtoull(std::string(events.last_event_id()).c_str(), nullptr, 10);
+    if (next > first_ + messages_.size()) next = first_;  // The server was restarted.
     while (true) {
       for (next = std::max(next, first_); next < first_ + messages_.size(); ++next) {
         const std::string text = messages_[next - first_];

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <charconv>
 #include <chrono>
 #include <coroutine>
 #include <cstddef>
