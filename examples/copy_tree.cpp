@@ -21,11 +21,15 @@ Task<Result<>> copy_tree(std::string from, std::string to) {
   for (;;) {
     const auto entry = co_await directory->next();
     if (!entry) co_return std::unexpected(entry.error());
-    if (!*entry) co_return Result<>();  // The end of the directory.
+    if (!*entry) break;
     const std::string name = "/" + (*entry)->name;
     const auto copied = co_await copy_entry(from + name, to + name, (*entry)->type);
     if (!copied) co_return copied;
   }
+  // Last, because a directory may be read-only.
+  const auto status = co_await fs::status(from);
+  if (!status) co_return std::unexpected(status.error());
+  co_return co_await fs::set_permissions(to, status->permissions);
 }
 
 // NOLINTNEXTLINE(misc-no-recursion)
@@ -55,9 +59,13 @@ Task<> demonstrate() {
   or_throw(co_await fs::create_directories(from + "/inner"));
   or_throw(co_await fs::replace_file(from + "/inner/file", "text"));
   or_throw(co_await fs::create_symlink("inner/file", from + "/link"));
+  or_throw(co_await fs::set_permissions(from, 0500));
   or_throw(co_await copy_tree(from, to));
   const std::string copy = or_throw(co_await fs::read_file(to + "/link"));
-  if (copy != "text") throw std::runtime_error("the copy differs");
+  const auto status = or_throw(co_await fs::status(to));
+  if (copy != "text" || status.permissions != 0500) throw std::runtime_error("the copy differs");
+  or_throw(co_await fs::set_permissions(from, 0700));  // So that a user can remove them.
+  or_throw(co_await fs::set_permissions(to, 0700));
   or_throw(co_await folder.remove());
 }
 
