@@ -249,6 +249,27 @@ class DigestClient : public testing::Test {
     return "Digest realm=\"r\", qop=\"auth\", nonce=\"" + nonce + "\"" + std::string(more);
   }
 
+  /// A proxy that demands credentials for tunnels, with the nonce "n".
+  void serve_tunnels() {
+    script = [this](const Arrived& arrived) -> Answer {
+      const std::string given = arrived.head.fields.joined("Proxy-Authorization");
+      counts.push_back(given.empty() ? "-" : parameter(given, "uri"));
+      if (!given.empty() && is_right(arrived, given, "n")) {
+        Answer answer("HTTP/1.1 200 OK\r\n\r\n");
+        answer.reads_the_rest = true;
+        return answer;
+      }
+      return test::and_close(unauthorized(challenge("n"), "407 No"));
+    };
+  }
+  Task<> reach(std::string password, std::string& into) {
+    ConnectOptions options;
+    options.proxy = "http://user:" + password + "@" + server.authority();
+    options.proxy_authentication = http::Authentication::digest;
+    auto stream = co_await connect("origin.test", 443, options);
+    into = stream ? "connected" : stream.error().message();
+  }
+
   EventLoop loop;
   std::vector<std::string> counts;  ///< "-" for requests without credentials.
   std::string nonce = "first";
@@ -385,24 +406,11 @@ TEST_F(DigestClient, forwarding_proxies) {
 }
 
 TEST_F(DigestClient, tunnels) {
-  script = [this](const Arrived& arrived) -> Answer {
-    const std::string given = arrived.head.fields.joined("Proxy-Authorization");
-    counts.push_back(given.empty() ? "-" : parameter(given, "uri"));
-    if (!given.empty() && is_right(arrived, given, "n")) {
-      Answer answer("HTTP/1.1 200 OK\r\n\r\n");
-      answer.reads_the_rest = true;
-      return answer;
-    }
-    return test::and_close(unauthorized(challenge("n"), "407 No"));
-  };
+  serve_tunnels();
   const auto reached = [this](const std::string& password) {
-    ConnectOptions options;
-    options.proxy = "http://user:" + password + "@" + server.authority();
-    options.proxy_authentication = http::Authentication::digest;
     std::string text;
     spawn(loop, [&]() -> Task<> {
-      auto stream = co_await connect("origin.test", 443, options);
-      text = stream ? "connected" : stream.error().message();
+      co_await reach(password, text);
       loop.stop();
     });
     loop.run();
@@ -412,6 +420,17 @@ TEST_F(DigestClient, tunnels) {
   EXPECT_EQ(counts, (std::vector<std::string>{"-", "origin.test:443"}));
   EXPECT_EQ(reached("wrong"), Error(ProxyError::authentication_required).message());
   EXPECT_EQ(counts.size(), 4U);
+}
+
+TEST_F(DigestClient, cancellation_of_tunnels_at_every_await) {
+  serve_tunnels();
+  const auto task = [this](std::string& into) { return reach("secret", into); };
+  cancel_at_every_await(task, "connected", [this] {
+    std::string text;
+    spawn(loop, reach("secret", text));
+    while (text.empty()) loop.run_once();
+    EXPECT_EQ(text, "connected");
+  });
 }
 
 }  // namespace
