@@ -372,9 +372,9 @@ TEST_F(Processes, outlives_its_loop_and_is_killed_then) {
   int status = SIGKILL;
   EXPECT_TRUE(::waitpid(pid, &status, 0) == pid || errno == ECHILD);
   EXPECT_EQ(WTERMSIG(status), SIGKILL);
-  auto loop = std::make_optional<EventLoop>();
-  Process process = Process::spawn(*loop, {.arguments = {"sleep", "1000"}}).value();
-  loop.reset();
+  auto short_lived = std::make_optional<EventLoop>();
+  Process process = Process::spawn(*short_lived, {.arguments = {"sleep", "1000"}}).value();
+  short_lived.reset();
   EXPECT_TRUE(process.send_signal(SIGINT));
   EXPECT_EQ(::waitpid(process.pid(), &status, 0), process.pid());
   EXPECT_EQ(WTERMSIG(status), SIGINT);

@@ -45,8 +45,16 @@ Task<> reference(std::string text) { co_await call([&text] {}); }
 Task<> trivial() { co_await plain({.level = 1}); }
 Task<bool> names(std::vector<std::string> list);
 Task<std::string> name();
+std::string name_of();
 Task<> variable() { Options options{.path = co_await name()}; }  // variable
 Task<> copied() { const Options options = {co_await name(), 1}; }  // variable
+Task<> lambda_in_braces() {
+  struct Job { std::string text; std::function<Task<>()> run; };
+  const Job job{name_of(), []() -> Task<> { co_await number(1); }};
+  static const Job jobs[] = {{"a", []() -> Task<> { co_await number(1); }}};
+  co_await job.run();
+}
+const std::function<Task<>()> tasks[] = {[]() -> Task<> { co_await number(1); }};
 Task<> trivial_variable() { Plain options{.level = co_await number(1)}; }
 Task<> named() { std::string text = co_await name(); Options options{.path = std::move(text)}; }
 Task<> listed() { co_await names({"a", "b"}); }  // temporary list
