@@ -52,6 +52,7 @@ Task<> lambda_in_braces() {
   struct Job { std::string text; std::function<Task<>()> run; };
   const Job job{name_of(), []() -> Task<> { co_await number(1); }};
   static const Job jobs[] = {{"a", []() -> Task<> { co_await number(1); }}};
+  std::vector<std::function<Task<>()>> list{[]() -> Task<> { co_await number(1); }};
   co_await job.run();
 }
 const std::function<Task<>()> tasks[] = {[]() -> Task<> { co_await number(1); }};
