@@ -2,6 +2,7 @@
 // errors in a few thousand repetitions for which an ordinary build needs a million.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdlib>
 
@@ -25,11 +26,11 @@ inline constexpr bool sanitized = true;
 inline constexpr bool sanitized = address_sanitized;
 #endif
 
-/// Returns `rounds`, or a fiftieth of it under a sanitizer or with coverage, which
-/// LLVM_PROFILE_FILE indicates.
+/// Returns `rounds`, or a fiftieth of it, but at least 20, under a sanitizer or with coverage,
+/// which LLVM_PROFILE_FILE indicates.
 inline std::size_t scaled(std::size_t rounds) {
   static const bool coverage = std::getenv("LLVM_PROFILE_FILE") != nullptr;
-  return (sanitized || coverage) && rounds >= 1000 ? rounds / 50 : rounds;
+  return sanitized || coverage ? std::min(rounds, std::max<std::size_t>(rounds / 50, 20)) : rounds;
 }
 
 }  // namespace tambour::test

@@ -24,8 +24,8 @@
 #include "http/exchange/exchange.h"
 #include "http/exchange/settings.h"
 #include "http/server/h1_wire.h"
-#include "http/server/idle_connection.h"
-#include "http/server/server_on_loop.h"
+#include "http/server/idle/idle_connection.h"
+#include "http/server/idle/server_on_loop.h"
 #include "loop/iteration_budget.h"
 #include "net/pace/lingering_close.h"
 

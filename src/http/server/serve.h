@@ -8,7 +8,7 @@
 #include <tambour/task/task.h>
 
 #include "http/exchange/settings.h"
-#include "http/server/server_on_loop.h"
+#include "http/server/idle/server_on_loop.h"
 #include "http_message/protocol_name.h"
 
 namespace tambour::http {

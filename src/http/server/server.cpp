@@ -11,8 +11,8 @@
 #include "http/exchange/settings.h"
 #include "http/protocol.h"
 #include "http/server/h2_counters.h"
+#include "http/server/idle/server_on_loop.h"
 #include "http/server/serve.h"
-#include "http/server/server_on_loop.h"
 #include "http_message/failure.h"
 
 namespace tambour::http {

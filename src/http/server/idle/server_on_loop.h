@@ -9,7 +9,7 @@
 #include <tambour/detail/namespaces.h>
 
 #include "http/exchange/settings.h"
-#include "http/server/idle_waits.h"
+#include "http/server/idle/idle_waits.h"
 
 namespace tambour::http {
 

@@ -1,5 +1,5 @@
 // IdleWaits: ends the waits whose deadlines have been reached.
-#include "http/server/idle_waits.h"
+#include "http/server/idle/idle_waits.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -14,8 +14,8 @@
 #include <tambour/detail/namespaces.h>
 #include <tambour/net/socket_stream.h>
 
-#include "http/server/idle_waits.h"
-#include "http/server/server_on_loop.h"
+#include "http/server/idle/idle_waits.h"
+#include "http/server/idle/server_on_loop.h"
 
 namespace tambour::http {
 

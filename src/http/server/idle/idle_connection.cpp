@@ -1,5 +1,5 @@
 // IdleConnection: the time limit of a connection that waits for a request.
-#include "http/server/idle_connection.h"
+#include "http/server/idle/idle_connection.h"
 
 #include <algorithm>
 
