@@ -17,9 +17,9 @@
 #include "http/websocket/deflate.h"
 #include "http_message/ws/extensions.h"
 #include "http_message/ws/frame_writer.h"
+#include "http_message/ws/frames.h"
 #include "http_message/ws/handshake.h"
 #include "http_message/ws/utf8.h"
-#include "websocket/frames.h"
 
 namespace tambour::fuzz {
 namespace {

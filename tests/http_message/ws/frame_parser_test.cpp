@@ -9,8 +9,8 @@
 
 #include <gtest/gtest.h>
 
+#include "http_message/ws/frames.h"
 #include "support/scale.h"
-#include "websocket/frames.h"
 
 namespace tambour::frame_parser_test {
 namespace {

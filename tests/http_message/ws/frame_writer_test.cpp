@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "websocket/frames.h"
+#include "http_message/ws/frames.h"
 
 namespace tambour::frame_writer_test {
 namespace {

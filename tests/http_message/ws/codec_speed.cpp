@@ -19,9 +19,9 @@
 #include "http/websocket/deflate.h"
 #include "http_message/ws/frame_parser.h"
 #include "http_message/ws/frame_writer.h"
+#include "http_message/ws/frames.h"
 #include "http_message/ws/masking.h"
 #include "http_message/ws/utf8.h"
-#include "websocket/frames.h"
 
 namespace {
 
