@@ -19,8 +19,8 @@ void end_section(void);
 
 const struct timeval* ms(int milliseconds);
 
-void on_event(int fd, short what, void* name);
-void on_read(int fd, short what, void* name);
+void on_event(int fd, short events, void* name);
+void on_read(int fd, short events, void* name);
 void on_log(int severity, const char* text);
 
 /* An event whose callback, on_event, prints the name. */
