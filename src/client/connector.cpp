@@ -28,6 +28,7 @@
 #include "loop/core.h"
 #include "net/tcp_options.h"
 #include "task/time_limit.h"
+#include "tls/handshake.h"
 
 namespace tambour {
 namespace {
@@ -209,7 +210,11 @@ Task<ConnectResult> try_once(const Target& target, const ConnectOptions& options
   if (!stream || !options.tls) co_return stream;
   step = ConnectStep::tls;
   std::string host = tls_host_of(target, options, *stream);
-  const auto secured = co_await tls::connect(*stream, options.tls, std::move(host));
+  Task<Result<>> securing = stream->proxy().empty()
+                                ? tls::connect(*stream, options.tls, std::move(host))
+                                : tls::detail::connect_through(
+                                      *stream, options.tls, std::move(host), stream->server().port);
+  const auto secured = co_await std::move(securing);
   if (!secured) co_return std::unexpected<ConnectError>(secured.error());
   co_return stream;
 }

@@ -285,7 +285,8 @@ Task<Result<ByteStream>> connect(ByteStream stream, ClientContext context, std::
     co_return ByteStream(std::move(socket));
   }
   auto generation = detail::ContextAccess::for_handshake(context, stream.loop());
-  auto filter = detail::make_client_filter(generation, std::move(host), stream.peer_endpoint());
+  // The peer of such a stream is often a proxy. The port of the server is not known.
+  auto filter = detail::make_client_filter(generation, std::move(host), std::string());
   auto secured = detail::secure(std::move(stream), std::move(generation), std::move(filter));
   co_return co_await std::move(secured);
 }

@@ -176,6 +176,30 @@ Task<Result<>> accept(SocketStream& stream, tls::ServerContext context, Start st
   co_return co_await shake_hands(stream, std::move(generation), std::move(filter));
 }
 
+namespace {
+
+Task<Result<>> connect(SocketStream& stream, tls::ClientContext context, std::string host,
+                       std::string session_scope, tls::Replayable data) {
+  if (const auto error = misuse(stream, bool(context))) co_return std::unexpected(*error);
+  auto generation = ContextAccess::for_handshake(context, stream.loop());
+  auto filter =
+      make_client_filter(generation, std::move(host), session_scope, std::move(data.bytes));
+  if (filter == nullptr) {
+    stream.close();
+    co_return base::failure(ENOMEM);
+  }
+  const Result<> done = co_await shake_hands(stream, std::move(generation), std::move(filter));
+  if (!done) stream.close();
+  co_return done;
+}
+
+}  // namespace
+
+Task<Result<>> connect_through(SocketStream& stream, tls::ClientContext context, std::string host,
+                               std::uint16_t port) {
+  return connect(stream, std::move(context), std::move(host), std::to_string(port), {});
+}
+
 }  // namespace detail
 
 Task<Result<>> accept(SocketStream& stream, ServerContext context) {
@@ -211,18 +235,11 @@ Task<Result<>> complete_handshake(SocketStream& stream) {
 
 Task<Result<>> connect(SocketStream& stream, ClientContext context, std::string host,
                        Replayable data) {
-  if (const auto error = detail::misuse(stream, bool(context))) co_return std::unexpected(*error);
-  auto generation = detail::ContextAccess::for_handshake(context, stream.loop());
-  auto filter = detail::make_client_filter(generation, std::move(host), stream.peer_endpoint(),
-                                           std::move(data.bytes));
-  if (filter == nullptr) {
-    stream.close();
-    co_return detail::base::failure(ENOMEM);
-  }
-  const Result<> done =
-      co_await detail::shake_hands(stream, std::move(generation), std::move(filter));
-  if (!done) stream.close();
-  co_return done;
+  // Inside another session, the peer is a proxy. The port of the server is not known.
+  std::string scope;
+  if (stream.tls() == nullptr) scope = detail::session_scope_of(stream.peer_endpoint());
+  return detail::connect(stream, std::move(context), std::move(host), std::move(scope),
+                         std::move(data));
 }
 
 Task<Result<>> connect(SocketStream& stream, ClientContext context, std::string host) {

@@ -59,10 +59,10 @@ bool expect_host(Filter& filter, const std::string& host) {
          SSL_set_tlsext_host_name(filter.ssl(), host.c_str()) == 1;
 }
 
-void offer_session(ClientGeneration& generation, Filter& filter, const Result<Endpoint>& peer,
+void offer_session(ClientGeneration& generation, Filter& filter, const std::string& scope,
                    std::string early_data) {
-  const std::string port = peer && peer->is_ip() ? std::to_string(peer->port()) : std::string();
-  filter.set_session_key(filter.host() + " " + port);
+  if (scope.empty()) return;
+  filter.set_session_key(filter.host() + " " + scope);
   SessionPointer session = generation.sessions().take(filter.session_key());
   // OpenSSL marks the session of a connection that fails later, also by truncation. It would not
   // resume it, and fail to send early data.
@@ -97,8 +97,13 @@ std::unique_ptr<Filter> make_server_filter(
   return make_filter(generation, true);
 }
 
+std::string session_scope_of(const Result<Endpoint>& peer) {
+  if (!peer) return {};
+  return peer->is_ip() ? std::to_string(peer->port()) : peer->to_string();
+}
+
 std::unique_ptr<Filter> make_client_filter(const std::shared_ptr<ClientGeneration>& generation,
-                                           std::string host, const Result<Endpoint>& peer,
+                                           std::string host, const std::string& session_scope,
                                            std::string early_data) {
   std::unique_ptr<Filter> filter = make_filter(generation, false);
   if (filter == nullptr) return nullptr;
@@ -109,7 +114,7 @@ std::unique_ptr<Filter> make_client_filter(const std::shared_ptr<ClientGeneratio
   }
   if (!expect_host(*filter, host)) return nullptr;
   filter->set_host(base::lower_case(std::move(host)));
-  offer_session(*generation, *filter, peer, std::move(early_data));
+  offer_session(*generation, *filter, session_scope, std::move(early_data));
   return filter;
 }
 

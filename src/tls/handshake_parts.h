@@ -17,11 +17,16 @@ namespace tambour::tls::detail {
 /// Null if memory runs out.
 [[nodiscard]] std::unique_ptr<Filter> make_server_filter(
     const std::shared_ptr<ServerGeneration>& generation) noexcept;
-/// `early_data` is sent if there is a session that permits it. If `host` is neither a name nor an
-/// address, the handshake fails with EINVAL. Null if memory runs out; throws std::bad_alloc too.
+/// What tells the servers of one host apart if `peer` is one of them: the port, or the endpoint of
+/// another kind. Empty if there is no peer. Throws std::bad_alloc.
+[[nodiscard]] std::string session_scope_of(const Result<Endpoint>& peer);
+/// Offers a session only to a server of the same `host` and `session_scope`, and keeps none if the
+/// latter is empty. `early_data` is sent if there is a session that permits it. If `host` is
+/// neither a name nor an address, the handshake fails with EINVAL. Null if memory runs out; throws
+/// std::bad_alloc too.
 [[nodiscard]] std::unique_ptr<Filter> make_client_filter(
     const std::shared_ptr<ClientGeneration>& generation, std::string host,
-    const Result<Endpoint>& peer, std::string early_data = {});
+    const std::string& session_scope, std::string early_data = {});
 
 /// Counts a failed handshake, and reports it to on_failure; without a message if memory runs out.
 void report(const Result<Endpoint>& peer, const Generation& generation, const Error& error,

@@ -18,6 +18,11 @@ Task<Result<>> accept(SocketStream& /*stream*/, tls::ServerContext /*context*/, 
   co_return std::unexpected<Error>(tls::ErrorCode::not_supported);
 }
 
+Task<Result<>> connect_through(SocketStream& /*stream*/, tls::ClientContext /*context*/,
+                               std::string /*host*/, std::uint16_t /*port*/) {
+  co_return std::unexpected<Error>(tls::ErrorCode::not_supported);
+}
+
 std::string save_ticket_keys(const tls::ServerContext& /*context*/) { return {}; }
 }  // namespace detail
 

@@ -67,6 +67,22 @@ class TlsConnect : public test::OnEveryBackend {
     }(std::move(connecting), error, used_proxy));
     return error;
   }
+  /// Whether a connection to localhost resumes a session.
+  bool is_resumed(ConnectOptions options, std::uint16_t port) {
+    bool resumed = false;
+    auto connecting = connect(std::string("localhost"), port, std::move(options));
+    run([](Task<ConnectResult> task, bool& into) -> Task<> {
+      auto stream = co_await std::move(task);
+      EXPECT_TRUE(stream) << stream.error().message();
+      if (!stream) co_return;
+      into = stream->tls()->is_resumed();
+      co_await test::expect_echo(*stream, "hello");
+      EXPECT_TRUE(co_await stream->shutdown_write());
+      Buffer rest;
+      EXPECT_EQ(co_await stream->read(rest), 0U);
+    }(std::move(connecting), resumed));
+    return resumed;
+  }
   void expect(const ConnectError& error, const Error& expected, ConnectStep step) {
     EXPECT_EQ(error, expected);
     EXPECT_STREQ(to_string(error.step()), to_string(step));
@@ -99,6 +115,30 @@ TEST_P(TlsConnect, each_proxy_with_and_without_tls) {
       EXPECT_EQ(std::ranges::count(proxy.log, '\n'), 3) << proxy.log;
       EXPECT_TRUE(proxy.log.find("localhost:" + std::to_string(port)) != std::string::npos);
     }
+  }
+}
+
+// The servers share the keys of their tickets, so they would resume the session of another one.
+TEST_P(TlsConnect, a_session_is_offered_to_its_server_only_also_through_proxies) {
+  TcpServer one = echo_server(contexts.server);
+  TcpServer other = echo_server(contexts.server);
+  const std::uint16_t one_port = one.endpoint().port();
+  const std::uint16_t other_port = other.endpoint().port();
+  for (const std::string scheme : {"http", "https"}) {
+    SCOPED_TRACE(scheme);
+    tls::ClientOptions client;
+    client.authorities = Contexts::authority().pem();
+    ConnectOptions direct(or_throw(tls::ClientContext::create(client)));
+    const bool is_secure = scheme == "https";
+    TunnelProxy proxy(loop(), anywhere, is_secure ? contexts.server : tls::ServerContext());
+    ConnectOptions proxied = direct;
+    proxied.proxy_tls = direct.tls;
+    proxied.proxy = scheme + "://localhost:" + proxy.authority().substr(10);
+    EXPECT_FALSE(is_resumed(proxied, one_port));
+    EXPECT_FALSE(is_resumed(proxied, other_port));
+    EXPECT_TRUE(is_resumed(proxied, one_port));
+    EXPECT_TRUE(is_resumed(direct, other_port));
+    EXPECT_TRUE(is_resumed(proxied, other_port));
   }
 }
 
