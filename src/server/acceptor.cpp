@@ -245,6 +245,7 @@ struct Acceptor::Handshake : detail::ListHook<Handshake> {
   void displace() noexcept {
     leave();
     is_displaced = true;
+    tls::detail::count_displaced(acceptor.options_->tls);
     stream.close();
   }
 

@@ -200,6 +200,10 @@ Task<Result<>> connect_through(SocketStream& stream, tls::ClientContext context,
   return connect(stream, std::move(context), std::move(host), std::to_string(port), {});
 }
 
+void count_displaced(const tls::ServerContext& context) noexcept {
+  ContextAccess::generation(context)->counters().count_displaced();
+}
+
 }  // namespace detail
 
 Task<Result<>> accept(SocketStream& stream, ServerContext context) {

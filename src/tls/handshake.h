@@ -26,4 +26,7 @@ enum class Start : std::uint8_t {
 [[nodiscard]] Task<Result<>> connect_through(SocketStream& stream, tls::ClientContext context,
                                              std::string host, std::uint16_t port);
 
+/// Counts an unfinished handshake that the server has closed because there were too many.
+void count_displaced(const tls::ServerContext& context) noexcept;
+
 }  // namespace tambour::tls::detail

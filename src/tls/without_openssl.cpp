@@ -23,6 +23,8 @@ Task<Result<>> connect_through(SocketStream& /*stream*/, tls::ClientContext /*co
   co_return std::unexpected<Error>(tls::ErrorCode::not_supported);
 }
 
+void count_displaced(const tls::ServerContext& /*context*/) noexcept {}
+
 std::string save_ticket_keys(const tls::ServerContext& /*context*/) { return {}; }
 }  // namespace detail
 

@@ -390,6 +390,8 @@ TEST_P(TlsStreams, the_oldest_of_too_many_handshakes_is_closed) {
   run(test::connect_all(server.endpoint(), 10, idle));
   EXPECT_TRUE(run_until([&] { return refused.size() == 7; }));
   EXPECT_EQ(refused, std::vector<Error>(7, tls::ErrorCode::too_many_handshakes));
+  EXPECT_EQ(contexts.server.stats().displaced, 7U);
+  EXPECT_EQ(contexts.server.stats().failed, 0U);
   EXPECT_EQ(server.connections(), 3U);
   const std::uint16_t port = server.endpoint().port();
   run([](std::uint16_t to, tls::ClientContext tls) -> Task<> {

@@ -17,6 +17,9 @@ struct Stats {
   std::uint64_t handshakes = 0;  ///< Complete ones.
   std::uint64_t resumed = 0;     ///< Those among them that continue an earlier session.
   std::uint64_t failed = 0;      ///< Handshakes that failed, timeouts included.
+  /// Unfinished handshakes that a server has closed because there were too many, which are not
+  /// among the failed ones: ErrorCode::too_many_handshakes.
+  std::uint64_t displaced = 0;
   /// Complete handshakes with early data that the server has accepted, or rejected.
   std::uint64_t early_data_accepted = 0;
   std::uint64_t early_data_rejected = 0;

@@ -52,6 +52,7 @@ tls::Stats Counters::stats() const {
   return {.handshakes = handshakes_.load(std::memory_order_relaxed),
           .resumed = resumed_.load(std::memory_order_relaxed),
           .failed = failed_.load(std::memory_order_relaxed),
+          .displaced = displaced_.load(std::memory_order_relaxed),
           .early_data_accepted = early_data_accepted_.load(std::memory_order_relaxed),
           .early_data_rejected = early_data_rejected_.load(std::memory_order_relaxed),
           .reloads = reloads_.load(std::memory_order_relaxed),

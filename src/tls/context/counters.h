@@ -20,6 +20,7 @@ class Counters {
     (succeeded ? reloads_ : failed_reloads_).fetch_add(1, std::memory_order_relaxed);
   }
   void count_failed() noexcept { failed_.fetch_add(1, std::memory_order_relaxed); }
+  void count_displaced() noexcept { displaced_.fetch_add(1, std::memory_order_relaxed); }
   /// Throws std::bad_alloc.
   [[nodiscard]] tls::Stats stats() const;
 
@@ -27,6 +28,7 @@ class Counters {
   std::atomic<std::uint64_t> handshakes_{0};
   std::atomic<std::uint64_t> resumed_{0};
   std::atomic<std::uint64_t> failed_{0};
+  std::atomic<std::uint64_t> displaced_{0};
   std::atomic<std::uint64_t> early_data_accepted_{0};
   std::atomic<std::uint64_t> early_data_rejected_{0};
   std::atomic<std::uint64_t> reloads_{0};
