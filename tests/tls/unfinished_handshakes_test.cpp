@@ -100,10 +100,10 @@ void serve_peers_that_send(std::string_view bytes) {
           char byte = 0;
           EXPECT_EQ(::read(connected, &byte, 1), 1) << "a peer could not connect";
           reached.heap = ::mallinfo2().uordblks;
-          ConnectOptions options;
-          options.tls = tls;
-          options.timeout = std::chrono::minutes(4);
-          auto stream = co_await connect("127.0.0.1", to.endpoint().port(), options);
+          ConnectOptions patient;
+          patient.tls = tls;
+          patient.timeout = std::chrono::minutes(4);
+          auto stream = co_await connect("127.0.0.1", to.endpoint().port(), patient);
           EXPECT_TRUE(stream);
           if (stream) co_await test::expect_echo(*stream, "hello");
           reached.done = true;
