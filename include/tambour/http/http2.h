@@ -65,7 +65,9 @@ struct Http2Options {
   std::uint32_t idle_frames_max = 1000;
 
   /// The time within which the client must acknowledge the settings of the server, if it has sent a
-  /// request; then the connection ends with SETTINGS_TIMEOUT. 0: no limit.
+  /// request; then the connection ends with SETTINGS_TIMEOUT. It counts from the last bytes that
+  /// the client has received, because some clients write only when there is nothing to read. 0: no
+  /// limit.
   Duration settings_timeout = std::chrono::seconds(10);
   /// If nothing has been received for this time while a request is in progress, the server sends
   /// PING. 0: never. If the client sends nothing for `ping_timeout` after that, the connection is

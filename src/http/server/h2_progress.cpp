@@ -37,10 +37,15 @@ void H2Connection::check_progress() noexcept {
 /// Returns false if the connection has to end.
 bool H2Connection::check_client() noexcept {
   const TimePoint now = loop_.now();
-  if (settings_deadline_ <= now)
-    return fail(h2::ErrorCode::settings_timeout, "The settings were not acknowledged",
-                H2Event::settings_timeout);
   const Http2Options& http_2 = options().http_2;
+  if (settings_deadline_ <= now) {
+    // Clients such as h2load write nothing as long as there is something to read.
+    const TimePoint since = sender_.is_writing() ? now : sender_.written_at();
+    settings_deadline_ = detail::base::saturating_add(since, http_2.settings_timeout);
+    if (settings_deadline_ <= now)
+      return fail(h2::ErrorCode::settings_timeout, "The settings were not acknowledged",
+                  H2Event::settings_timeout);
+  }
   // While nothing is read, the limits of writing apply.
   if (http_2.ping_interval <= Duration::zero() || !is_receiving_ || streams_.empty()) return true;
   if (ping_deadline_ <= now) {

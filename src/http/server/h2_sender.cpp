@@ -70,6 +70,7 @@ Task<> H2Sender::write() {
     const Result<> written = co_await stream_.write(output_.sending());
     output_.end_writing(written);
     completed_ = started_;
+    written_at_ = stream_.loop().now();
     wake_waiting();
   }
   // The task that reads finds out.

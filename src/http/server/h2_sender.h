@@ -98,6 +98,10 @@ class H2Sender {
   [[nodiscard]] bool is_stalled(H2Stream& stream) const noexcept;
   /// The same for the window of the connection.
   [[nodiscard]] bool is_stalled() const noexcept;
+  /// True while the peer has not received what was written last.
+  [[nodiscard]] bool is_writing() const noexcept { return is_writing_; }
+  /// When the last write was completed.
+  [[nodiscard]] TimePoint written_at() const noexcept { return written_at_; }
   /// The number of DATA frames that were sent since the last call.
   [[nodiscard]] std::uint32_t take_data_frames() noexcept { return std::exchange(data_frames_, 0); }
 
@@ -133,6 +137,7 @@ class H2Sender {
   std::uint32_t data_frames_ = 0;
   std::uint64_t started_ = 0;  ///< Writes.
   std::uint64_t completed_ = 0;
+  TimePoint written_at_{};
   detail::net::RateBudget patience_;  ///< Spent while the window of the connection is used up.
   bool is_blocked_ = false;
   bool is_writing_ = false;

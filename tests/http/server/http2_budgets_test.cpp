@@ -341,6 +341,24 @@ TEST_F(Http2Budgets, settings_that_are_not_acknowledged_end_the_connection) {
   EXPECT_EQ(stats().settings_timeouts, 1);
 }
 
+/// Some clients write only when there is nothing to read.
+TEST_F(Http2Budgets, settings_may_be_acknowledged_after_a_long_response) {
+  serve([](Request&, Response& response) -> Task<> {
+    for (int i = 0; i < 10; ++i) {
+      static_cast<void>(co_await sleep_for(3s));
+      static_cast<void>(co_await response.write("part"));
+    }
+  });
+  run([](Http2Budgets& test) -> Task<> {
+    Http2Client client(co_await test.open());
+    client.get(1, "/");
+    const std::string got = co_await client.exchange_unanswered(35s);
+    EXPECT_EQ(got.find("GOAWAY"), std::string::npos) << got;
+    EXPECT_NE(got.find("part"), std::string::npos) << got;
+  }(*this));
+  EXPECT_EQ(stats().settings_timeouts, 0);
+}
+
 TEST_F(Http2Budgets, a_silent_client_is_asked_whether_it_is_alive) {
   Error error;
   serve(
