@@ -68,8 +68,8 @@ class GroupShard : public std::enable_shared_from_this<GroupShard> {
     static constexpr std::size_t overhead = 128;  ///< About the memory that it allocates.
 
     Buffer bytes;
-    std::uint64_t excepted;
-    Message* next;
+    std::uint64_t excepted = 0;
+    Message* next = nullptr;
     std::size_t count = 1;  ///< How many messages the bytes are.
 
     [[nodiscard]] std::size_t memory_bytes() const noexcept { return overhead + bytes.size(); }
@@ -177,8 +177,10 @@ bool GroupShard::push(Buffer&& message, std::uint64_t excepted) {
     skipped_.fetch_add(size(), std::memory_order_relaxed);
     return false;
   }
-  queue_.push(std::unique_ptr<Message>(
-      new Message{.bytes = std::move(message), .excepted = excepted, .next = nullptr}));
+  auto queued = std::make_unique<Message>();
+  queued->bytes = std::move(message);
+  queued->excepted = excepted;
+  queue_.push(std::move(queued));
   post_delivery();
   return true;
 }

@@ -138,7 +138,7 @@ struct WebSocketPart {
 
 struct WebSocketStats {
   std::uint64_t messages_received = 0;
-  std::uint64_t messages_sent = 0;   ///< Accepted by send() and try_send(), and of topics.
+  std::uint64_t messages_sent = 0;  ///< Accepted by send() and try_send(), and of topics.
   /// Messages of topics that were not sent because the peer reads too slowly:
   /// WhenSubscriberSlow::drop_oldest.
   std::uint64_t messages_dropped = 0;

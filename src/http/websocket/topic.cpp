@@ -17,6 +17,7 @@ namespace {
 
 std::vector<EventLoop*> loops_of(LoopGroup& group) {
   std::vector<EventLoop*> loops;
+  loops.reserve(group.size());
   for (std::size_t i = 0; i < group.size(); ++i) loops.push_back(&group[i]);
   return loops;
 }
@@ -48,7 +49,7 @@ Buffer frame_of(Buffer payload, bool is_text, bool is_compressed) {
 }  // namespace
 
 Topic::Topic(const std::vector<EventLoop*>& loops, WebSocketTopicOptions options)
-    : shared_(std::make_shared<TopicShared>(std::move(options))) {
+    : shared_(std::make_shared<TopicShared>(options)) {
   if (shared_->options.compression)
     compressor_ = make_shared_compressor(*shared_->options.compression);
   shards_.reserve(loops.size());
@@ -193,7 +194,7 @@ Result<> TopicMap::subscribe(WebSocket& socket, std::string_view name) {
 TopicMap::Topics::iterator TopicMap::add(std::string_view name) {
   WebSocketTopicOptions options;
   if (options_.options_for) options = options_.options_for(name);
-  auto topic = std::make_shared<Topic>(loops_, std::move(options));
+  auto topic = std::make_shared<Topic>(loops_, options);
   topic->set_on_empty([map = weak_from_this(), name = std::string(name)] {
     if (const auto existing = map.lock()) existing->remove_if_empty(name);
   });
@@ -247,9 +248,9 @@ WebSocketTopicOptions::WebSocketTopicOptions() noexcept = default;
 WebSocketTopicsOptions::WebSocketTopicsOptions() noexcept = default;
 
 WebSocketTopic::WebSocketTopic(EventLoop& loop, WebSocketTopicOptions options)
-    : topic_(std::make_shared<Topic>(std::vector<EventLoop*>{&loop}, std::move(options))) {}
+    : topic_(std::make_shared<Topic>(std::vector<EventLoop*>{&loop}, options)) {}
 WebSocketTopic::WebSocketTopic(LoopGroup& loops, WebSocketTopicOptions options)
-    : topic_(std::make_shared<Topic>(detail::websocket::loops_of(loops), std::move(options))) {}
+    : topic_(std::make_shared<Topic>(detail::websocket::loops_of(loops), options)) {}
 WebSocketTopic::~WebSocketTopic() { topic_->close(); }
 
 void WebSocketTopic::subscribe(WebSocket& socket) { topic_->subscribe(socket); }

@@ -54,7 +54,7 @@ struct TopicMessage {
 
 /// What all shards of a topic share.
 struct TopicShared {
-  explicit TopicShared(WebSocketTopicOptions chosen) : options(std::move(chosen)), room(0) {}
+  explicit TopicShared(WebSocketTopicOptions chosen) : options(chosen), room(0) {}
 
   /// Wakes the publishers that wait for room.
   void tell_publishers() noexcept {
