@@ -42,7 +42,7 @@ Task<Result<int>> twice(std::vector<int> numbers) {
 Task<int> use_handles(EventLoop& loop) {
   std::stop_source stop;
   TaskScope jobs(loop);
-  // If a second allocation fails, nobody joins the task that the first one has ended.
+  // If a task throws and a second allocation fails, use_handles() ends before it joins that task.
   jobs.set_exception_handler([](const std::exception_ptr&) {});
   auto first = jobs.spawn(twice(std::vector<int>(10, 1)));
   auto second = jobs.spawn(with_stop_token(stop.get_token(), sleep_for(std::chrono::hours(1))));

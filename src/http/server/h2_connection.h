@@ -164,7 +164,7 @@ class H2Connection final {
   [[nodiscard]] bool is_done() const noexcept { return is_draining_out_ && streams_.empty(); }
   [[nodiscard]] Task<> end_streams();
   [[nodiscard]] Task<> close_gracefully();
-  /// `function` may cause that other streams are removed.
+  /// `function` may remove other streams.
   template <class Function>
   void for_each_stream(Function function) {
     std::uint32_t stream_id = 0;

@@ -54,8 +54,8 @@ class H2Counters {
   std::atomic<std::int64_t> buffered_bytes_{0};
 };
 
-/// The bytes that one connection buffers. Its server learns of them in steps, so that small
-/// requests cost no atomic operation. Thread: that of the connection's loop.
+/// The bytes that one connection buffers. They are added to the total of the server in steps, so
+/// that small requests cost no atomic operation. Thread: that of the connection's loop.
 class H2Memory {
  public:
   static constexpr std::int64_t step = std::int64_t{64} * 1024;

@@ -68,7 +68,7 @@ class H2Sender {
   /// Bytes of a body, in H2Outgoing::unsent, have been added. update() follows.
   void add_unsent(H2Stream& stream, std::size_t bytes) noexcept;
   /// True while Http2Options::unsent_bytes_max is exceeded by several streams. A single download
-  /// holds up nothing, also an urgent response.
+  /// delays no other request.
   [[nodiscard]] bool is_full() const noexcept {
     return unsent_streams_ > 1 && unsent_bytes_ > limits_.unsent_bytes_max;
   }

@@ -1,4 +1,5 @@
-// What a topic knows about a connection that subscribes to it, and is told by it.
+// The subscription of a connection to a topic. The connection invokes its functions when it has
+// room for more messages, and when it ends.
 #pragma once
 
 #include <tambour/detail/intrusive_list.h>
