@@ -2,8 +2,8 @@
 # lists the targets.
 #
 #   PREFIX        prefix of `make install` and `make install-drop-ins` (default: /usr/local)
-#   JOBS          number of build processes (default: one per processor); twice as many tests run in
-#                 parallel
+#   JOBS          number of build processes (default: one per processor); three times as many tests
+#                 run in parallel
 #   FULL=1        `make bench` runs every suite in full instead of the quick set; the tests run in
 #                 every variant
 #   FUZZ_SECONDS  duration of `make fuzz` in seconds (default: 60)
@@ -17,10 +17,10 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 
 # The label `full` marks the tests that only FULL=1 runs (tests/CMakeLists.txt). --timeout applies
-# to tests that set no time limit of their own. Many tests mostly wait, so two tests per processor
-# finish sooner than one.
+# to tests that set no time limit of their own. Many tests mostly wait, so three tests per processor
+# finish sooner than one or two.
 full = $(filter-out 0,$(FULL))
-CTEST = ctest --output-on-failure --no-tests=error --parallel $$((2 * $(JOBS))) --timeout 300 \
+CTEST = ctest --output-on-failure --no-tests=error --parallel $$((3 * $(JOBS))) --timeout 300 \
   $(if $(full),,--label-exclude full)
 TARGETS = all $(if $(full),all_tests)
 PYTESTS := bench/runner/tests

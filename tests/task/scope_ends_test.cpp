@@ -162,13 +162,13 @@ TEST_F(ScopeEnds, waits_for_an_event_that_is_destroyed_end) {
 }
 
 TEST_F(ScopeEnds, scopes_and_events_may_be_destroyed_after_their_loop) {
-  std::optional<EventLoop> loop(std::in_place);
-  TaskEvent event(*loop);
+  std::optional<EventLoop> destroyed_loop(std::in_place);
+  TaskEvent event(*destroyed_loop);
   std::vector<Error> ends;
-  TaskScope scope(*loop);
+  TaskScope scope(*destroyed_loop);
   scope.spawn(wait_for(event, ends));
-  spawn(*loop, wait_for(event, ends));
-  loop.reset();
+  spawn(*destroyed_loop, wait_for(event, ends));
+  destroyed_loop.reset();
   EXPECT_TRUE(ends.empty());
 }
 
