@@ -137,13 +137,23 @@ void HttpClients::run_once(int timeout_ms) {
   }
 }
 
-std::int64_t HttpClients::run(double seconds) {
-  const auto before = responses_;
+void HttpClients::begin() {
   at_once_ = true;
   for (Connection* connection : std::exchange(unused_, {})) request(*connection);
+}
+
+std::int64_t HttpClients::run(double seconds) {
+  const auto before = responses_;
+  begin();
   const auto end = now_ns() + std::int64_t(seconds * 1e9);
   while (now_ns() < end) run_once(100);
   return responses_ - before;
+}
+
+void HttpClients::run_count(std::int64_t responses) {
+  const auto end = responses_ + responses;
+  begin();
+  while (responses_ < end) run_once(100);
 }
 
 std::vector<std::int64_t> HttpClients::run_at_rate(double per_second, double seconds) {

@@ -23,6 +23,8 @@ class HttpClients {
   /// Each connection sends its next requests as soon as it has received the responses. Returns the
   /// number of responses that were received until the time ended.
   std::int64_t run(double seconds);
+  /// The same, until so many responses were received.
+  void run_count(std::int64_t responses);
 
   /// Sends requests at a fixed rate, one at a time on a connection. Returns for each response the
   /// nanoseconds since its request was due: if all connections are in use, the request waits.
@@ -44,6 +46,7 @@ class HttpClients {
   void watch(Connection& connection, bool waits_to_send);
   void receive(Connection& connection);
   void complete(Connection& connection);
+  void begin();
   void run_once(int timeout_ms);
 
   int epoll_;

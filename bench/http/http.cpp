@@ -27,6 +27,7 @@ struct Parameters {
   int size = 0;
   int pipelined = 1;
   int rate = 0;  ///< 0: as fast as the server answers.
+  int requests = 0;
   int milliseconds = 0;
 };
 
@@ -66,6 +67,14 @@ std::vector<Figure> measure(const ServerProcess& server, const Parameters& param
   const double cpu_ns = double(server.cpu_ns() - before);
   return {{"server_cpu_ns", cpu_ns / count},
           {"requests_per_s", count / parameters.milliseconds * 1e3}};
+}
+
+/// For a program such as valgrind that counts what the server executes.
+std::vector<Figure> count(const ServerProcess& server, const Parameters& parameters) {
+  HttpClients clients(server.port(), 1, parameters.pipelined, work_of(parameters));
+  clients.run_count(parameters.requests);
+  server.wait_until_idle();
+  return {{"process", double(server.process())}, {"events", double(parameters.requests)}};
 }
 
 /// Until the process is killed.
@@ -117,6 +126,10 @@ int run_http(int argc, char** argv, Serve serve) {
   line.add_command("latency", "requests at a fixed rate");
   add_common();
   line.add("--rate", parameters.rate, "requests per second", 1, 10'000'000);
+  line.add_command("count", "a number of requests on one connection");
+  line.add("--requests", parameters.requests, "the number of requests", 1, 1'000'000);
+  line.add("--pipelined", parameters.pipelined, "requests that are sent at once", 1, 100);
+  line.add("--size", parameters.size, "bytes of a response's body", 1, 1 << 28);
   line.add_command("serve", "only the server, for other clients");
   line.add("--size", parameters.size, "bytes of a response's body", 1, 1 << 28);
   line.parse_or_exit(argc, argv);
@@ -134,7 +147,8 @@ int run_http(int argc, char** argv, Serve serve) {
     const ServerProcess server(serve, options);
     server.wait_until_it_listens();
     if (line.has_command("serve")) wait_for_clients(server);
-    report.add(measure(server, parameters));
+    report.add(line.has_command("count") ? count(server, parameters)
+                                         : measure(server, parameters));
     info = server.info();
   }
   report.print(info);

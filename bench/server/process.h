@@ -22,6 +22,8 @@ class ServerProcess {
   ServerProcess& operator=(const ServerProcess&) = delete;
 
   std::uint16_t port() const { return port_; }
+  /// Also names the output file of a program such as valgrind that observes the server.
+  pid_t process() const { return process_; }
   const SubjectInfo& info() const { return info_; }
 
   /// Of the process and those that it has started.

@@ -1,4 +1,4 @@
-"""Instructions: the cost of the drum in user space, counted instead of timed."""
+"""Instructions: the cost of the drum and of HTTP requests in user space, counted, not timed."""
 
 import re
 import shutil
@@ -7,34 +7,43 @@ from pathlib import Path
 
 from .. import gate, subjects
 from ..charts import Bars
-from ..model import Metric, NotMeasured
+from ..model import Metric, NotMeasured, Parameter
 from ..pairs import ACTIVE, PAIRS, TIMEOUTS, PairsSuite
 from ..subjects import executable
 from ..suite import number, parse_report, sample
 
 # Two runs that differ only in this: the difference between their counts is due to events alone.
 WRITES = (2000, 12_000)
+REQUESTS = (1600, 6400)
+# The peers whose servers of HTTP are one process, without the time of a garbage collector.
+HTTP_PEERS = ("tambour", "tambour-libevent", "floor", "libevent")
+HTTP = Parameter("http", "instead of the drum: HTTP requests that are sent at once on one "
+                 "connection, for 14 bytes of text; 0: the drum", (0, 1, 16), low=0, high=100,
+                 silent=True, format="HTTP requests, {} at a time")
 
 
 class Instructions(PairsSuite):
-    """User-space instructions per event of the drum, counted by callgrind."""
+    """User-space instructions per event, counted by callgrind.
+
+    An event is a byte of the drum, or a request of HTTP.
+    """
 
     name = "instructions"
     title = "Instructions per event"
-    what = ("User-space instructions per event of the drum, counted by valgrind's callgrind: the "
-            "same on a busy machine as on an idle one.")
+    what = ("User-space instructions per event of the drum and per HTTP request, counted by "
+            "valgrind's callgrind: the same on a busy machine as on an idle one.")
     how = ("The program runs twice, with different numbers of events; the difference in "
            "instructions is divided by the difference in events, so that set-up cancels out.")
     order = 30
     parameters = (PAIRS, ACTIVE, type(TIMEOUTS)(TIMEOUTS.name, TIMEOUTS.help, (False, True),
-                                                flag=True))
+                                                flag=True), HTTP)
     metrics = (Metric("instructions_per_event", "instructions", "instructions per event",
                       comparatives=("fewer", "more")),)
     subjects = subjects.pick(*subjects.LOOPS)
     rounds = 1
     time_limit = 180.0
     exact = True
-    quick = ({"timeouts": (False,)},)
+    quick = ({"timeouts": (False,), "http": (0,)},)
 
     def unavailable(self):
         return None if shutil.which("valgrind") else "valgrind is not installed"
@@ -42,22 +51,37 @@ class Instructions(PairsSuite):
     def cost(self, cell):
         return 1.2  # two runs under valgrind
 
+    def adjust(self, params, limits):
+        """Requests of HTTP have none of the parameters of the drum."""
+        if params.get(HTTP.name):
+            return {HTTP.name: params[HTTP.name]}
+        return super().adjust(params, limits)
+
+    def unsupported(self, subject, cell):
+        if cell.get(HTTP.name):
+            return None if subject.peer in HTTP_PEERS else "its HTTP server is not counted"
+        return super().unsupported(subject, cell)
+
     def measure(self, subject, cell, launcher):
-        path = executable(launcher.build, self.program, subject)
+        is_http = bool(cell.get(HTTP.name))
+        path = executable(launcher.build, "http" if is_http else self.program, subject)
         counts, events = [], []
-        for writes in WRITES:
+        for amount in REQUESTS if is_http else WRITES:
             with tempfile.TemporaryDirectory(prefix="tambour-callgrind-") as scratch:
-                out = Path(scratch) / "out"
+                # The servers of HTTP are a process of their own.
+                out = Path(scratch) / "out.%p"
+                arguments = (self._requests if is_http else self._arguments)(cell, amount)
                 text = launcher.run(
                     ["valgrind", "--tool=callgrind", "-q", f"--callgrind-out-file={out}",
-                     str(path), *self._arguments(cell, writes)],
+                     str(path), *arguments],
                     env=subject.env, fixed_addresses=True)
                 report = parse_report(text)
-                counts.append(total_instructions(out))
+                last = report["iterations"][-1]
+                name = f"out.{number(last, 'process'):.0f}" if is_http else "out.*"
+                counts.append(sum(total_instructions(each) for each in out.parent.glob(name)))
                 events.append(sum(number(each, "events") for each in report["iterations"]))
         if events[1] <= events[0]:
-            raise NotMeasured(f"handled no more events for {WRITES[1]:,} writes than for "
-                              f"{WRITES[0]:,}")
+            raise NotMeasured("handled no more events when it was asked to")
         per_event = (counts[1] - counts[0]) / (events[1] - events[0])
         if per_event <= 0:
             raise NotMeasured("took no more instructions for more events")
@@ -68,12 +92,17 @@ class Instructions(PairsSuite):
                  "--writes", str(writes)]
         return words + ["--timeouts"] * cell.get("timeouts") + ["--iterations", "1"]
 
+    def _requests(self, cell, requests: int) -> list[str]:
+        return ["count", "--requests", str(requests), "--pipelined", str(cell.get(HTTP.name)),
+                "--size", "14", "--iterations", "1"]
+
     def charts(self, figures):
         charts = []
-        for shared, cells in figures.groups(("timeouts",)):
-            name, title = figures.heading(self.name, f"{self.title}: {self.describe(shared)}",
+        for shared, cells in figures.groups(("timeouts", HTTP.name)):
+            heading = f"{self.title}: {self.describe(shared) if shared else 'HTTP'}"
+            name, title = figures.heading(self.name if shared else f"{self.name}-http", heading,
                                           shared, tuple(shared))
-            labels = [self.describe({"timeouts": c["timeouts"]}) for c in cells]
+            labels = [self.describe(c, omit=tuple(shared)) for c in cells]
             charts.append(Bars(name, "", title, self.metrics[0].name, cells, labels,
                                "instructions per event, user space"))
         return charts
