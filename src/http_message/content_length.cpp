@@ -8,12 +8,14 @@
 
 #include "http_message/characters.h"
 #include "http_message/failure.h"
+#include "http_message/field_writer.h"
 
 namespace tambour::http {
 namespace {
 
 constexpr std::uint64_t length_max = std::numeric_limits<std::int64_t>::max();
 constexpr std::size_t length_digits_max = 19;
+constexpr detail::KnownName length_name = "Content-Length";
 
 Result<std::uint64_t> parse_length(std::string_view text) noexcept {
   if (text.empty() || text.size() > length_digits_max)
@@ -30,10 +32,10 @@ Result<std::uint64_t> parse_length(std::string_view text) noexcept {
 }  // namespace
 
 Result<std::optional<std::uint64_t>> content_length(const Fields& fields) noexcept {
-  const std::size_t at = fields.find("Content-Length");
+  const std::size_t at = detail::FieldWriter::find(fields, length_name);
   if (at == fields.size()) return std::nullopt;
   const std::string_view value = fields[at].value;
-  if (fields.find("Content-Length", at + 1) != fields.size() ||
+  if (detail::FieldWriter::find(fields, length_name, at + 1) != fields.size() ||
       value.find(',') != std::string_view::npos)
     return failure(ErrorCode::several_content_lengths);
   const auto length = parse_length(value);

@@ -48,4 +48,17 @@ namespace tambour::http {
   return static_cast<std::uint32_t>(mixed ^ (mixed >> 32));
 }
 
+namespace detail {
+
+/// A name that is known when the program is compiled, so that a lookup need not compute its hash.
+struct KnownName {
+  // NOLINTNEXTLINE(google-explicit-constructor): a literal is passed as a name.
+  consteval KnownName(const char* literal) : text(literal), hash(hash_of_name(text)) {}
+
+  std::string_view text;
+  std::uint32_t hash;
+};
+
+}  // namespace detail
+
 }  // namespace tambour::http

@@ -1,4 +1,5 @@
-// Collects received lines and makes Fields of them, whose text is copied once, when all are known.
+// Collects received lines and makes Fields of them, whose text is copied once, when all are known;
+// and finds fields by names whose hashes are known.
 #pragma once
 
 #include <cstddef>
@@ -92,6 +93,25 @@ class FieldWriter {
   /// The hash of the name of a field.
   [[nodiscard]] static std::uint32_t hash_of(const Fields& fields, std::size_t index) noexcept {
     return fields.entries_[index].hash;
+  }
+
+  /// The same as Fields::find(). `from` is at most the number of fields.
+  [[nodiscard]] static std::size_t find(const Fields& fields, const KnownName& name,
+                                        std::size_t from = 0) noexcept {
+    const std::vector<Entry>& entries = fields.entries_;
+    std::size_t i = from;
+    while (i < entries.size() &&
+           (entries[i].hash != name.hash || !fields.has_name(entries[i], name.text, name.hash)))
+      ++i;
+    return i;
+  }
+  [[nodiscard]] static bool contains(const Fields& fields, const KnownName& name) noexcept {
+    return find(fields, name) != fields.size();
+  }
+  /// The same as Fields::has_token().
+  [[nodiscard]] static bool has_token(const Fields& fields, const KnownName& name,
+                                      std::string_view token) noexcept {
+    return contains(fields, name) && fields.has_token(name.text, token);
   }
 
   /// Clears `fields`, and frees their memory if it is large.

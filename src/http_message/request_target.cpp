@@ -3,6 +3,7 @@
 
 #include "http_message/characters.h"
 #include "http_message/failure.h"
+#include "http_message/field_writer.h"
 #include "http_message/url_syntax.h"
 
 namespace tambour::http {
@@ -53,15 +54,16 @@ Result<> set_authority_form(RequestHead& head, std::string_view target) {
 }
 
 Result<> set_host(RequestHead& head) {
-  const std::size_t first = head.fields.find("Host");
+  const std::size_t first = detail::FieldWriter::find(head.fields, "Host");
   if (first == head.fields.size()) {
     if (head.version == Version::http_1_0) return {};
     return failure(ErrorCode::missing_host);
   }
-  if (head.fields.find("Host", first + 1) != head.fields.size())
+  if (detail::FieldWriter::find(head.fields, "Host", first + 1) != head.fields.size())
     return failure(ErrorCode::several_hosts);
   const std::string_view host = head.fields[first].value;
-  if (!parse_host_and_port(host)) return failure(ErrorCode::bad_host);
+  // Most names have no port.
+  if (!all_are(host, host_char) && !parse_host_and_port(host)) return failure(ErrorCode::bad_host);
   head.authority = host;
   return {};
 }
@@ -98,6 +100,14 @@ Result<> set_target(RequestHead& head, std::string_view target) {
     return {};
   }
   return set_absolute_form(head, target);
+}
+
+Result<> set_origin_target(RequestHead& head, std::string_view target) {
+  head.scheme.clear();
+  head.authority.clear();
+  head.form = TargetForm::origin;
+  head.target = target;
+  return set_host(head);
 }
 
 Result<> check_target(const RequestHead& head) noexcept {

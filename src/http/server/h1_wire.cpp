@@ -11,6 +11,7 @@
 #include "http/exchange/copy_file.h"
 #include "http_message/date.h"
 #include "http_message/failure.h"
+#include "http_message/field_writer.h"
 #include "http_message/h1/writer.h"
 #include "loop/core.h"
 
@@ -107,7 +108,7 @@ Result<> H1Wire::begin(const ResponseHead& head, const BodyPlan& plan) {
   const bool awaits_continue = exchange_->expects_continue() && input_.bytes().empty();
   bool stays = is_persistent_ && !plan.is_last && !awaits_continue &&
                options.framing.kind != detail::h1::BodyKind::until_close &&
-               !head.fields.has_token("Connection", "close");
+               !detail::FieldWriter::has_token(head.fields, "Connection", "close");
   if (plan.kind == BodyPlan::Kind::tunnel) {
     stays = false;
     if (head.status == Status::switching_protocols) options.connection = "upgrade";

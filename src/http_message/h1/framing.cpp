@@ -10,6 +10,7 @@
 #include "http_message/characters.h"
 #include "http_message/content_length.h"
 #include "http_message/failure.h"
+#include "http_message/field_writer.h"
 
 namespace tambour::http::detail::h1 {
 namespace {
@@ -42,10 +43,9 @@ Codings transfer_codings(const Fields& fields) noexcept {
 /// Returns true if the body is chunked, false if the field is missing. The last coding must be the
 /// only "chunked", because no other one says where the body ends. Other codings are not supported.
 Result<bool> is_chunked(Version version, const Fields& fields) noexcept {
-  const std::size_t at = fields.find("Transfer-Encoding");
-  if (at == fields.size()) return false;
+  if (!FieldWriter::contains(fields, "Transfer-Encoding")) return false;
   if (version == Version::http_1_0) return failure(http::ErrorCode::transfer_encoding_in_http_1_0);
-  if (fields.contains("Content-Length"))
+  if (FieldWriter::contains(fields, "Content-Length"))
     return failure(http::ErrorCode::length_with_transfer_encoding);
   const Codings codings = transfer_codings(fields);
   if (codings.has_empty || codings.chunked != 1 || !codings.ends_with_chunked)
@@ -90,8 +90,8 @@ Result<BodyFraming> framing_of(const ResponseHead& head, const Method& method,
 }
 
 bool is_persistent(Version version, const Fields& fields) noexcept {
-  if (fields.has_token("Connection", "close")) return false;
-  return version != Version::http_1_0 || fields.has_token("Connection", "keep-alive");
+  if (FieldWriter::has_token(fields, "Connection", "close")) return false;
+  return version != Version::http_1_0 || FieldWriter::has_token(fields, "Connection", "keep-alive");
 }
 
 }  // namespace tambour::http::detail::h1

@@ -3,6 +3,7 @@
 #include "http_message/h1/head_parser.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "http_message/characters.h"
 #include "http_message/failure.h"
@@ -14,6 +15,21 @@ namespace {
 constexpr std::size_t version_size = 8;
 constexpr std::size_t status_digits = 3;
 constexpr std::string_view blanks = " \t";
+
+/// The number of bytes from `at` on that belong to `wanted`. A byte that does not must follow.
+std::size_t length_of(const char* at, CharacterClass wanted) noexcept {
+  const char* end = at;
+  while (is(*end, wanted)) ++end;
+  return static_cast<std::size_t>(end - at);
+}
+
+/// The size of a valid target that begins with "/", without percent signs in its path; 0 if it is
+/// another one. A byte that no target contains must follow.
+std::size_t size_of_plain_target(const char* at) noexcept {
+  if (*at != '/') return 0;
+  const std::size_t size = length_of(at, target_path_char);
+  return at[size] != '?' ? size : size + 1 + length_of(at + size + 1, target_query_char);
+}
 
 /// The error of a text that must not contain `bad`.
 std::unexpected<Error> refusal(std::string_view text, http::ErrorCode error) noexcept {
@@ -97,6 +113,8 @@ Result<bool> HeadParser::parse_line(std::string_view text, std::size_t size) {
   const std::string_view line = text.substr(line_at_, size);
   if (state_ == State::fields) {
     if (line.empty()) return true;
+    if (parse_plain_field(text, size)) [[likely]]
+      return false;
     if (auto parsed = parse_field(text, size); !parsed) return std::unexpected(parsed.error());
     return false;
   }
@@ -106,12 +124,55 @@ Result<bool> HeadParser::parse_line(std::string_view text, std::size_t size) {
     state_ = State::start_line;
     return false;
   }
-  const auto parsed =
-      kind_ == HeadKind::request ? parse_request_line(line) : parse_status_line(line);
-  if (!parsed) return std::unexpected(parsed.error());
+  has_plain_target_ = kind_ == HeadKind::request && parse_plain_request_line(line);
+  if (!has_plain_target_) {
+    const auto parsed =
+        kind_ == HeadKind::request ? parse_request_line(line) : parse_status_line(line);
+    if (!parsed) return std::unexpected(parsed.error());
+  }
   start_line_bytes_ = size;
   state_ = State::fields;
   return false;
+}
+
+/// The line end follows the line, so no search needs to look for the end of the text.
+bool HeadParser::parse_plain_request_line(std::string_view line) noexcept {
+  constexpr std::string_view version = " HTTP/1.1";
+  const char* const begin = line.data();
+  const std::size_t method_size = length_of(begin, token_char);
+  if (method_size == 0 || method_size > Method::size_max || begin[method_size] != ' ') return false;
+  const char* const target = begin + method_size + 1;
+  const std::size_t target_size = size_of_plain_target(target);
+  if (target_size == 0 || method_size + 1 + target_size + version.size() != line.size() ||
+      line.size() > limits_->http_1.start_line_bytes_max ||
+      std::memcmp(target + target_size, version.data(), version.size()) != 0)
+    return false;
+  const bool is_get = method_size == 3 && std::memcmp(begin, "GET", 3) == 0;
+  method_ = is_get ? Method::get : Method::parse({begin, method_size}).value_or(Method::get);
+  version_ = Version::http_1_1;
+  rest_at_ = line_at_ + method_size + 1;
+  rest_size_ = target_size;
+  return true;
+}
+
+/// "Name: value". The line end follows the line.
+bool HeadParser::parse_plain_field(std::string_view text, std::size_t size) {
+  if (!has_start_line(kind_) || size > limits_->fields_bytes_max - field_bytes_ ||
+      fields_.size() == limits_->fields_max)
+    return false;
+  const std::string_view line(text.data() + line_at_, size);
+  const std::size_t name_size = length_of(line.data(), token_char);
+  if (name_size == 0 || name_size >= size || line[name_size] != ':') return false;
+  const std::string_view value = trim(line.substr(name_size + 1));
+  const detail::FieldWriter::Place place = {
+      .name_at = line_at_,
+      .name_size = name_size,
+      .value_at = static_cast<std::size_t>(value.data() - text.data()),
+      .value_size = value.size()};
+  if (!is_field_value(value) || !fields_.add(text, place)) return false;
+  field_bytes_ += size;
+  ignores_field_ = false;
+  return true;
 }
 
 Result<> HeadParser::parse_request_line(std::string_view line) {

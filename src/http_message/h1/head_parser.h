@@ -52,6 +52,9 @@ class HeadParser {
   [[nodiscard]] std::size_t start_line_end() const noexcept { return rest_at_ + rest_size_; }
   /// The size of the lines, without their ends, when the head is complete.
   [[nodiscard]] std::size_t line_bytes() const noexcept { return start_line_bytes_ + field_bytes_; }
+  /// True if the target of the request begins with "/" and is valid, without percent signs in its
+  /// path. False for some other valid ones.
+  [[nodiscard]] bool has_plain_target() const noexcept { return has_plain_target_; }
   /// The request target, or the reason phrase.
   [[nodiscard]] std::string_view rest_of_start_line(std::string_view text) const noexcept {
     return text.substr(rest_at_, rest_size_);
@@ -67,6 +70,11 @@ class HeadParser {
   [[nodiscard]] Result<> check_partial_line(std::string_view line) const noexcept;
   /// Returns true if the line is the empty one at the end.
   [[nodiscard]] Result<bool> parse_line(std::string_view text, std::size_t size);
+  // What most requests consist of, in one pass. They return false, and change nothing, if the line
+  // is anything else, or is an error: the other functions then examine it byte by byte.
+  [[nodiscard]] bool parse_plain_request_line(std::string_view line) noexcept;
+  [[nodiscard]] bool parse_plain_field(std::string_view text, std::size_t size);
+
   [[nodiscard]] Result<> parse_request_line(std::string_view line);
   [[nodiscard]] Result<> parse_status_line(std::string_view line);
   [[nodiscard]] Result<> parse_version(std::string_view text);
@@ -82,6 +90,7 @@ class HeadParser {
   const MessageLimits* limits_;
   HeadKind kind_;
   ParsingMode mode_;
+  bool has_plain_target_ = false;
   bool ignores_field_ = false;  ///< The last field was not stored; neither are its further lines.
   State state_ = has_start_line(kind_) ? State::before_start_line : State::fields;
   Version version_ = Version::http_1_1;

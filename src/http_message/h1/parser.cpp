@@ -147,7 +147,9 @@ Result<bool> RequestParser::parse_head(Buffer& input) {
   if (text->empty()) return false;
   head_.method = lines().method();
   head_.version = lines().version();
-  if (auto set = set_target(head_, lines().rest_of_start_line(*text)); !set)
+  const std::string_view target = lines().rest_of_start_line(*text);
+  const bool is_plain = lines().has_plain_target() && head_.method != Method::connect;
+  if (auto set = is_plain ? set_origin_target(head_, target) : set_target(head_, target); !set)
     return fail(set.error());
   const auto framing = framing_of(head_);
   if (!framing) return fail(framing.error());

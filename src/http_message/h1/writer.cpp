@@ -8,6 +8,7 @@
 
 #include "http_message/characters.h"
 #include "http_message/failure.h"
+#include "http_message/field_writer.h"
 #include "http_message/h1/trailers.h"
 #include "http_message/request_target.h"
 
@@ -74,7 +75,8 @@ void write_fields(TextWriter& writer, const Fields& fields, const HeadOptions& o
   for (const Field field : fields) {
     if (!is_written_by_options(field.name, is_request)) writer.field(field.name, field.value);
   }
-  if (!options.date.empty() && !fields.contains("Date")) writer.field("Date", options.date);
+  if (!options.date.empty() && !FieldWriter::contains(fields, "Date"))
+    writer.field("Date", options.date);
   if (options.framing.kind == BodyKind::chunked) writer.field("Transfer-Encoding", "chunked");
   if (options.framing.kind == BodyKind::length)
     writer << "Content-Length: " << options.framing.length << line_end;
