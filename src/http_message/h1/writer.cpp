@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstring>
 
 #include "http_message/characters.h"
 #include "http_message/failure.h"
@@ -18,17 +19,40 @@ namespace {
 constexpr std::string_view line_end = "\r\n";
 constexpr std::size_t number_digits_max = 20;
 
+/// Copies `half` to twice as many bytes. Its two halves may overlap.
+template <std::size_t half>
+void copy_halves(char* to, std::string_view from) noexcept {
+  std::memcpy(to, from.data(), half);
+  std::memcpy(to + from.size() - half, from.data() + from.size() - half, half);
+}
+
 /// Writes text into memory of a buffer whose size was computed before.
 class TextWriter {
  public:
-  TextWriter(Buffer& to, std::size_t size) : to_(to), memory_(to.prepare(size)) {}
+  TextWriter(Buffer& to, std::size_t size)
+      : to_(to), begin_(reinterpret_cast<char*>(to.prepare(size).data())) {}
   TextWriter(const TextWriter&) = delete;
   TextWriter& operator=(const TextWriter&) = delete;
-  ~TextWriter() { to_.commit(written_); }
+  ~TextWriter() { to_.commit(static_cast<std::size_t>(at_ - begin_)); }
 
   TextWriter& operator<<(std::string_view text) noexcept {
-    text.copy(reinterpret_cast<char*>(memory_.data()) + written_, text.size());
-    written_ += text.size();
+    // Names and values are short, and a call of memcpy(3) costs more than the copy.
+    const std::size_t size = text.size();
+    if (size >= 8 && size <= 16) {
+      copy_halves<8>(at_, text);
+    } else if (size > 16 && size <= 32) {
+      copy_halves<16>(at_, text);
+    } else {
+      text.copy(at_, size);
+    }
+    at_ += size;
+    return *this;
+  }
+  /// A literal, whose size the compiler knows.
+  template <std::size_t size>
+  TextWriter& operator<<(const char (&text)[size]) noexcept {
+    std::memcpy(at_, text, size - 1);
+    at_ += size - 1;
     return *this;
   }
 
@@ -39,13 +63,13 @@ class TextWriter {
   }
 
   void field(std::string_view name, std::string_view value) noexcept {
-    *this << name << ": " << value << line_end;
+    *this << name << ": " << value << "\r\n";
   }
 
  private:
   Buffer& to_;
-  std::span<std::byte> memory_;
-  std::size_t written_ = 0;
+  char* begin_;
+  char* at_ = begin_;
 };
 
 bool is_written_by_options(std::string_view name, bool is_request) noexcept {
@@ -76,12 +100,12 @@ void write_fields(TextWriter& writer, const Fields& fields, const HeadOptions& o
     if (!is_written_by_options(field.name, is_request)) writer.field(field.name, field.value);
   }
   if (!options.date.empty() && !FieldWriter::contains(fields, "Date"))
-    writer.field("Date", options.date);
-  if (options.framing.kind == BodyKind::chunked) writer.field("Transfer-Encoding", "chunked");
+    writer << "Date: " << options.date << "\r\n";
+  if (options.framing.kind == BodyKind::chunked) writer << "Transfer-Encoding: chunked\r\n";
   if (options.framing.kind == BodyKind::length)
-    writer << "Content-Length: " << options.framing.length << line_end;
-  if (!options.connection.empty()) writer.field("Connection", options.connection);
-  writer << line_end;
+    writer << "Content-Length: " << options.framing.length << "\r\n";
+  if (!options.connection.empty()) writer << "Connection: " << options.connection << "\r\n";
+  writer << "\r\n";
 }
 
 }  // namespace
@@ -110,7 +134,11 @@ Result<> append_head(Buffer& to, const ResponseHead& head, const HeadOptions& op
       head.reason.empty() ? reason_phrase(head.status) : std::string_view(head.reason);
   constexpr std::size_t separators = 32;
   TextWriter writer(to, reason.size() + separators + size_of_fields(head.fields, options));
-  writer << "HTTP/1.1 " << static_cast<std::uint64_t>(code) << " " << reason << line_end;
+  if (head.status == Status::ok && head.reason.empty()) {
+    writer << "HTTP/1.1 200 OK\r\n";
+  } else {
+    writer << "HTTP/1.1 " << static_cast<std::uint64_t>(code) << " " << reason << "\r\n";
+  }
   write_fields(writer, head.fields, options, false);
   return {};
 }
@@ -131,7 +159,7 @@ Result<> append_last_chunk(Buffer& to, const Fields& trailers) {
   TextWriter writer(to, trailers.bytes() + 4 * trailers.size() + 5);
   writer << "0\r\n";
   for (const Field field : trailers) writer.field(field.name, field.value);
-  writer << line_end;
+  writer << "\r\n";
   return {};
 }
 
