@@ -3,33 +3,45 @@
 
 #include <cerrno>
 
+#include <tambour/loop/event_loop.h>
+
+#include "base/clock.h"
 #include "base/failure.h"
+#include "loop/core.h"
 
 namespace tambour::detail::net {
 
 ReadTimer::ReadTimer(Stream& stream)
-    : stream_(stream), timer_(stream.loop(), [this] {
-        has_expired_ = true;
-        stream_.cancel_read();
-      }) {}
+    : stream_(stream), timer_(stream.loop(), [this] { check(); }) {}
 
 void ReadTimer::start(Duration limit) noexcept {
-  has_expired_ = false;
-  timer_.stop();  // A read that was destroyed may have left it.
-  if (limit > Duration::zero()) timer_.start(limit);
+  if (limit <= Duration::zero()) return start_at(never);
+  // Not now(), which is the time before the program has computed.
+  const TimePoint now{Duration(loop::core_of(stream_.loop()).clock_ns())};
+  start_at(base::saturating_add(now, limit));
 }
 
 void ReadTimer::start_at(TimePoint deadline) noexcept {
-  start(Duration::zero());
-  if (deadline != never) timer_.start_at(deadline);
+  has_expired_ = false;
+  deadline_ = never;  // A read that was destroyed may have left it.
+  end_by(deadline);
 }
 
 void ReadTimer::end_by(TimePoint deadline) noexcept {
+  if (deadline >= deadline_) return;
+  deadline_ = deadline;
   if (!timer_.is_started() || deadline < timer_.deadline()) timer_.start_at(deadline);
 }
 
+void ReadTimer::check() noexcept {
+  if (deadline_ == never) return;
+  if (deadline_ > stream_.loop().now()) return timer_.start_at(deadline_);
+  has_expired_ = true;
+  stream_.cancel_read();
+}
+
 Result<std::size_t> ReadTimer::finish(Result<std::size_t> received) noexcept {
-  timer_.stop();
+  deadline_ = never;
   if (!received && has_expired_) return base::failure(ETIMEDOUT);
   return received;
 }
@@ -41,21 +53,32 @@ void WriteTimer::start(Duration limit, std::uint64_t unsent) noexcept {
   has_expired_ = false;
   limit_ = limit;
   unsent_before_ = unsent;
-  if (limit > Duration::zero()) timer_.start(limit);
+  is_writing_ = limit > Duration::zero();
+  is_new_ = true;
+  if (!is_writing_ || (unsent_ && timer_.is_started())) return;
+  is_new_ = false;
+  timer_.start(limit);
+}
+
+void WriteTimer::stop() noexcept {
+  is_writing_ = false;
+  if (!unsent_) timer_.stop();
 }
 
 /// Ends a write that has made no progress since the timer was started.
 void WriteTimer::check() noexcept {
+  if (!is_writing_) return;
   if (unsent_) {
     const std::uint64_t unsent = unsent_();
-    if (std::exchange(unsent_before_, unsent) != unsent) return timer_.start(limit_);
+    const bool is_new = std::exchange(is_new_, false);
+    if (std::exchange(unsent_before_, unsent) != unsent || is_new) return timer_.start(limit_);
   }
   has_expired_ = true;
   stream_.cancel_write();
 }
 
 Result<> WriteTimer::finish(Result<> written) noexcept {
-  timer_.stop();
+  stop();
   if (!written && has_expired_) return base::failure(ETIMEDOUT);
   return written;
 }

@@ -18,6 +18,10 @@
 namespace tambour::detail::net {
 
 /// The time limit of reads. A read is between start() and finish(). The stream must outlive it.
+///
+/// A server begins a read for each request, and most reads end long before their limits. So the
+/// timer stays started when a read has ended, and is started again only for an earlier deadline, or
+/// when it expires.
 class ReadTimer {
  public:
   explicit ReadTimer(Stream& stream);
@@ -33,12 +37,17 @@ class ReadTimer {
   [[nodiscard]] Result<std::size_t> finish(Result<std::size_t> received) noexcept;
 
  private:
+  void check() noexcept;
+
   Stream& stream_;
+  TimePoint deadline_ = never;  ///< Of the read, at or after that of the timer.
   Timer timer_;
   bool has_expired_ = false;
 };
 
 /// The time limit of writes. A write is between start() and finish(). The stream must outlive it.
+///
+/// The timer of a limit without progress stays started when a write has ended, like that of reads.
 class WriteTimer {
  public:
   /// `unsent` returns the number of bytes that are left of the current write: the limit then is the
@@ -51,7 +60,7 @@ class WriteTimer {
   /// Begins a write of `unsent` bytes with a time limit; zero: none.
   void start(Duration limit, std::uint64_t unsent = 0) noexcept;
   /// The write has ended, or its coroutine was destroyed.
-  void stop() noexcept { timer_.stop(); }
+  void stop() noexcept;
   /// Returns what the write has returned: ETIMEDOUT if the limit has expired.
   [[nodiscard]] Result<> finish(Result<> written) noexcept;
 
@@ -63,6 +72,8 @@ class WriteTimer {
   Timer timer_;
   Duration limit_{};
   std::uint64_t unsent_before_ = 0;  ///< When the timer was started.
+  bool is_writing_ = false;
+  bool is_new_ = false;  ///< The write has begun since the timer was started.
   bool has_expired_ = false;
 };
 
