@@ -85,16 +85,21 @@ inline constexpr std::array<std::uint16_t, 256> character_classes = make_classes
 
 namespace detail {
 
-/// The same as all_are(text, value_char) for eight bytes.
-[[nodiscard]] inline bool are_value_chars(const char* text) noexcept {
+/// Eight bytes, of which the highest bit of each control character is set in the result: of those
+/// below 0x20, of those that are 0x7F. A borrow may mark a byte that is higher than one that is
+/// marked rightly.
+[[nodiscard]] constexpr std::uint64_t marks_of_controls(std::uint64_t word) noexcept {
   constexpr std::uint64_t ones = 0x0101010101010101;
-  std::uint64_t word = 0;
-  std::memcpy(&word, text, sizeof word);
-  // The highest bit of each byte: of those below 0x20, of those that are 0x7F. A borrow may mark
-  // the byte after one that is marked rightly.
   const std::uint64_t controls = (word - ones * 0x20) & ~word;
   const std::uint64_t deletes = ((word ^ (ones * 0x7F)) - ones) & ~(word ^ (ones * 0x7F));
-  return ((controls | deletes) & (ones * 0x80)) == 0 || all_are({text, sizeof word}, value_char);
+  return (controls | deletes) & (ones * 0x80);
+}
+
+/// The same as all_are(text, value_char) for eight bytes.
+[[nodiscard]] inline bool are_value_chars(const char* text) noexcept {
+  std::uint64_t word = 0;
+  std::memcpy(&word, text, sizeof word);
+  return marks_of_controls(word) == 0 || all_are({text, sizeof word}, value_char);
 }
 
 }  // namespace detail

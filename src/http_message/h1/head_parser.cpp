@@ -3,6 +3,7 @@
 #include "http_message/h1/head_parser.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "http_message/characters.h"
@@ -15,12 +16,38 @@ namespace {
 constexpr std::size_t version_size = 8;
 constexpr std::size_t status_digits = 3;
 constexpr std::string_view blanks = " \t";
+constexpr std::size_t line_end_size = 2;
 
 /// The number of bytes from `at` on that belong to `wanted`. A byte that does not must follow.
 std::size_t length_of(const char* at, CharacterClass wanted) noexcept {
   const char* end = at;
   while (is(*end, wanted)) ++end;
   return static_cast<std::size_t>(end - at);
+}
+
+/// The index of the first byte that marks_of_controls() has marked. 0 if it is not known.
+std::size_t first_mark(std::uint64_t marks) noexcept {
+  // Of the other order, the first byte is the highest one, which may be marked wrongly.
+  constexpr bool is_little = std::endian::native == std::endian::little;
+  return is_little ? static_cast<std::size_t>(std::countr_zero(marks)) / 8 : 0;
+}
+
+/// The first byte from `at` on that no value may have, or one before it that first_mark() does not
+/// know. A byte that no value may have must be before `end`.
+const char* end_of_value(const char* at, const char* end) noexcept {
+  std::uint64_t word = 0;
+  while (end - at >= static_cast<std::ptrdiff_t>(sizeof word)) {
+    std::memcpy(&word, at, sizeof word);
+    const std::uint64_t marks = marks_of_controls(word);
+    if (marks == 0) {
+      at += sizeof word;
+      continue;
+    }
+    at += first_mark(marks);
+    if (*at != '\t') return at;
+    ++at;
+  }
+  return at + length_of(at, value_char);
 }
 
 /// The size of a valid target that begins with "/", without percent signs in its path; 0 if it is
@@ -55,12 +82,16 @@ void HeadParser::restart(HeadKind kind) noexcept {
   kind_ = kind;
   state_ = has_start_line(kind) ? State::before_start_line : State::fields;
   line_at_ = examined_ = start_line_bytes_ = field_bytes_ = 0;
-  ignores_field_ = false;
+  ignores_field_ = has_plain_target_ = false;
   fields_.clear();
 }
 
 Result<std::optional<std::size_t>> HeadParser::parse(std::string_view text, Fields& fields) {
   while (true) {
+    if (parse_plain_lines(text)) {
+      fields_.finish(fields, text.substr(0, line_at_));
+      return line_at_;
+    }
     const std::size_t feed = text.find('\n', examined_);
     if (feed == std::string_view::npos) {
       examined_ = text.size();
@@ -113,8 +144,6 @@ Result<bool> HeadParser::parse_line(std::string_view text, std::size_t size) {
   const std::string_view line = text.substr(line_at_, size);
   if (state_ == State::fields) {
     if (line.empty()) return true;
-    if (parse_plain_field(text, size)) [[likely]]
-      return false;
     if (auto parsed = parse_field(text, size); !parsed) return std::unexpected(parsed.error());
     return false;
   }
@@ -124,54 +153,74 @@ Result<bool> HeadParser::parse_line(std::string_view text, std::size_t size) {
     state_ = State::start_line;
     return false;
   }
-  has_plain_target_ = kind_ == HeadKind::request && parse_plain_request_line(line);
-  if (!has_plain_target_) {
-    const auto parsed =
-        kind_ == HeadKind::request ? parse_request_line(line) : parse_status_line(line);
-    if (!parsed) return std::unexpected(parsed.error());
-  }
+  const auto parsed =
+      kind_ == HeadKind::request ? parse_request_line(line) : parse_status_line(line);
+  if (!parsed) return std::unexpected(parsed.error());
   start_line_bytes_ = size;
   state_ = State::fields;
   return false;
 }
 
-/// The line end follows the line, so no search needs to look for the end of the text.
-bool HeadParser::parse_plain_request_line(std::string_view line) noexcept {
-  constexpr std::string_view version = " HTTP/1.1";
-  const char* const begin = line.data();
+bool HeadParser::parse_plain_lines(std::string_view text) {
+  // Each loop below ends at the last byte, at the latest.
+  if (!has_start_line(kind_) || examined_ != line_at_ || !text.ends_with('\n')) return false;
+  if (state_ != State::fields && !parse_plain_request_line(text)) return false;
+  while (line_at_ < text.size()) {
+    if (text[line_at_] == '\r' && text[line_at_ + 1] == '\n') {
+      end_line(line_end_size);
+      return true;
+    }
+    if (!parse_plain_field(text)) return false;
+  }
+  return false;
+}
+
+bool HeadParser::parse_plain_request_line(std::string_view text) noexcept {
+  constexpr std::string_view version = " HTTP/1.1\r\n";
+  if (kind_ != HeadKind::request || line_at_ == text.size()) return false;
+  const char* const begin = text.data() + line_at_;
   const std::size_t method_size = length_of(begin, token_char);
   if (method_size == 0 || method_size > Method::size_max || begin[method_size] != ' ') return false;
   const char* const target = begin + method_size + 1;
   const std::size_t target_size = size_of_plain_target(target);
-  if (target_size == 0 || method_size + 1 + target_size + version.size() != line.size() ||
-      line.size() > limits_->http_1.start_line_bytes_max ||
-      std::memcmp(target + target_size, version.data(), version.size()) != 0)
+  if (target_size == 0 ||
+      !text.substr(line_at_ + method_size + 1 + target_size).starts_with(version))
     return false;
+  const std::size_t size = method_size + 1 + target_size + version.size() - line_end_size;
+  if (size > limits_->http_1.start_line_bytes_max) return false;
   const bool is_get = method_size == 3 && std::memcmp(begin, "GET", 3) == 0;
   method_ = is_get ? Method::get : Method::parse({begin, method_size}).value_or(Method::get);
   version_ = Version::http_1_1;
   rest_at_ = line_at_ + method_size + 1;
   rest_size_ = target_size;
+  has_plain_target_ = true;
+  start_line_bytes_ = size;
+  state_ = State::fields;
+  end_line(size + line_end_size);
   return true;
 }
 
-/// "Name: value". The line end follows the line.
-bool HeadParser::parse_plain_field(std::string_view text, std::size_t size) {
-  if (!has_start_line(kind_) || size > limits_->fields_bytes_max - field_bytes_ ||
-      fields_.size() == limits_->fields_max)
-    return false;
-  const std::string_view line(text.data() + line_at_, size);
-  const std::size_t name_size = length_of(line.data(), token_char);
-  if (name_size == 0 || name_size >= size || line[name_size] != ':') return false;
-  const std::string_view value = trim(line.substr(name_size + 1));
+/// "Name: value".
+bool HeadParser::parse_plain_field(std::string_view text) {
+  const char* const begin = text.data() + line_at_;
+  const char* const text_end = text.data() + text.size();
+  const std::size_t name_size = length_of(begin, token_char);
+  if (name_size == 0 || begin[name_size] != ':') return false;
+  const char* const line_end = end_of_value(begin + name_size + 1, text_end);
+  if (*line_end != '\r' || line_end[1] != '\n') return false;
+  const auto size = static_cast<std::size_t>(line_end - begin);
+  const std::string_view value = trim({begin + name_size + 1, size - name_size - 1});
   const detail::FieldWriter::Place place = {
       .name_at = line_at_,
       .name_size = name_size,
       .value_at = static_cast<std::size_t>(value.data() - text.data()),
       .value_size = value.size()};
-  if (!is_field_value(value) || !fields_.add(text, place)) return false;
+  if (size > limits_->fields_bytes_max - field_bytes_ || fields_.size() == limits_->fields_max ||
+      !fields_.add(text, place))
+    return false;
   field_bytes_ += size;
   ignores_field_ = false;
+  end_line(size + line_end_size);
   return true;
 }
 

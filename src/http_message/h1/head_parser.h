@@ -70,10 +70,14 @@ class HeadParser {
   [[nodiscard]] Result<> check_partial_line(std::string_view line) const noexcept;
   /// Returns true if the line is the empty one at the end.
   [[nodiscard]] Result<bool> parse_line(std::string_view text, std::size_t size);
-  // What most requests consist of, in one pass. They return false, and change nothing, if the line
-  // is anything else, or is an error: the other functions then examine it byte by byte.
-  [[nodiscard]] bool parse_plain_request_line(std::string_view line) noexcept;
-  [[nodiscard]] bool parse_plain_field(std::string_view text, std::size_t size);
+  /// What most heads consist of, in one pass: complete lines that end with CR LF. Returns true at
+  /// the end of the head, false at a line that is anything else, or an error, which the functions
+  /// below then examine.
+  [[nodiscard]] bool parse_plain_lines(std::string_view text);
+  // Return false, and change nothing, if the line is not plain.
+  [[nodiscard]] bool parse_plain_request_line(std::string_view text) noexcept;
+  [[nodiscard]] bool parse_plain_field(std::string_view text);
+  void end_line(std::size_t size) noexcept { examined_ = line_at_ += size; }
 
   [[nodiscard]] Result<> parse_request_line(std::string_view line);
   [[nodiscard]] Result<> parse_status_line(std::string_view line);
