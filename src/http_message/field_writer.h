@@ -2,8 +2,10 @@
 // and finds fields by names whose hashes are known.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <span>
 #include <string>
@@ -14,6 +16,7 @@
 #include <tambour/detail/namespaces.h>
 #include <tambour/http/fields.h>
 
+#include "http_message/characters.h"
 #include "http_message/field_hash.h"
 
 namespace tambour::http::detail {
@@ -46,8 +49,15 @@ class FieldWriter {
                         .value_size = static_cast<std::uint32_t>(place.value_size),
                         .name_size = static_cast<std::uint16_t>(place.name_size),
                         .value_gap = static_cast<std::uint16_t>(gap)});
+    names_ |= mark_of(entries_.back().hash);
     bytes_ += place.name_size + place.value_size;
     return true;
+  }
+
+  /// False if no field has one of these names. It may be true, too, if none has.
+  template <std::same_as<KnownName>... Names>
+  [[nodiscard]] bool may_have(const Names&... names) const noexcept {
+    return (names_ & (mark_of(names.hash) | ...)) != 0;
   }
 
   /// The name of the last field that was added.
@@ -66,18 +76,22 @@ class FieldWriter {
   /// A value has several lines or control characters: finish() replaces them by spaces.
   void request_repair() noexcept { needs_repair_ = true; }
 
-  /// Replaces `fields` by those that were added. `text` contains all places.
+  /// Replaces `fields` by those that were added. `text` contains all places. may_have() then refers
+  /// to these until the next call of clear() or add().
   void finish(Fields& fields, std::string_view text) {
     fields.text_.assign(text);
     fields.entries_.swap(entries_);
     fields.bytes_ = bytes_;
     if (needs_repair_) repair(fields);
+    const std::uint64_t names = names_;
     clear();
+    names_ = names;
   }
 
   void clear() noexcept {
     entries_.clear();
     bytes_ = 0;
+    names_ = 0;
     needs_repair_ = false;
   }
 
@@ -101,7 +115,7 @@ class FieldWriter {
     const std::vector<Entry>& entries = fields.entries_;
     std::size_t i = from;
     while (i < entries.size() &&
-           (entries[i].hash != name.hash || !fields.has_name(entries[i], name.text, name.hash)))
+           (entries[i].hash != name.hash || !is_name(fields.field_of(entries[i]).name, name)))
       ++i;
     return i;
   }
@@ -126,9 +140,20 @@ class FieldWriter {
 
  private:
   static void repair(Fields& fields) noexcept;
+  /// A bit for the names with this hash.
+  [[nodiscard]] static constexpr std::uint64_t mark_of(std::uint32_t hash) noexcept {
+    return std::uint64_t{1} << (hash % 64);
+  }
+  /// Most peers write a name in the same way.
+  [[nodiscard]] static bool is_name(std::string_view text, const KnownName& name) noexcept {
+    if (text.size() != name.text.size()) return false;
+    return std::memcmp(text.data(), name.text.data(), name.text.size()) == 0 ||
+           equal_ignoring_case(text, name.text);
+  }
 
   std::vector<Fields::Entry> entries_;
   std::size_t bytes_ = 0;
+  std::uint64_t names_ = 0;  ///< The marks of all names.
   bool needs_repair_ = false;
 };
 

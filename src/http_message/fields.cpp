@@ -32,7 +32,11 @@ bool Fields::has_name(const Entry& entry, std::string_view name,
 }
 
 std::size_t Fields::find(std::string_view name, std::size_t from) const noexcept {
-  const std::uint32_t hash = hash_of_name(name);
+  return find(name, hash_of_name(name), from);
+}
+
+std::size_t Fields::find(std::string_view name, std::uint32_t hash,
+                         std::size_t from) const noexcept {
   const auto found =
       std::find_if(entries_.begin() + static_cast<std::ptrdiff_t>(std::min(from, size())),
                    entries_.end(), [&](const Entry& entry) { return has_name(entry, name, hash); });
@@ -72,12 +76,10 @@ bool Fields::has_token(std::string_view name, std::string_view token) const noex
   return false;
 }
 
-/// Appends to the text, not to the list. When the text has to grow, the names and values that are
-/// still in use are copied to a new one. The arguments may be part of the old text.
-Fields::Entry Fields::append(std::string_view name, std::string_view value) {
-  Entry entry{.hash = hash_of_name(name),
-              .value_size = static_cast<std::uint32_t>(value.size()),
-              .name_size = static_cast<std::uint16_t>(name.size())};
+/// Appends to the text, not to the list, and returns where. When the text has to grow, the names
+/// and values that are still in use are copied to a new one. The arguments may be part of the old
+/// text.
+std::uint32_t Fields::append(std::string_view name, std::string_view value) {
   const std::size_t added = name.size() + value.size();
   if (added > text_.capacity() - text_.size()) {
     std::string text;
@@ -88,17 +90,21 @@ Fields::Entry Fields::append(std::string_view name, std::string_view value) {
       current_entry.value_gap = 0;
       text.append(field.name).append(field.value);
     }
-    entry.at = static_cast<std::uint32_t>(text.size());
+    const auto at = static_cast<std::uint32_t>(text.size());
     text.append(name).append(value);
     text_ = std::move(text);
-    return entry;
+    return at;
   }
-  entry.at = static_cast<std::uint32_t>(text_.size());
+  const auto at = static_cast<std::uint32_t>(text_.size());
   text_.append(name).append(value);
-  return entry;
+  return at;
 }
 
 Result<> Fields::add(std::string_view name, std::string_view value) {
+  return add(name, value, hash_of_name(name));
+}
+
+Result<> Fields::add(std::string_view name, std::string_view value, std::uint32_t hash) {
   if (name.empty() || !all_are(name, token_char)) return failure(ErrorCode::bad_field_name);
   if (!is_field_value(value)) return failure(ErrorCode::bad_field_value);
   value = trim(value);
@@ -107,14 +113,18 @@ Result<> Fields::add(std::string_view name, std::string_view value) {
     return failure(ErrorCode::fields_too_large);
   if (entries_.size() == entries_.capacity())
     entries_.reserve(std::max<std::size_t>(8, 2 * entries_.size()));
-  entries_.push_back(append(name, value));
+  entries_.push_back({.at = append(name, value),
+                      .hash = hash,
+                      .value_size = static_cast<std::uint32_t>(value.size()),
+                      .name_size = static_cast<std::uint16_t>(name.size())});
   bytes_ += added;
   return {};
 }
 
 Result<> Fields::set(std::string_view name, std::string_view value) {
-  const std::size_t first = find(name);
-  const auto added = add(name, value);
+  const std::uint32_t hash = hash_of_name(name);
+  const std::size_t first = find(name, hash, 0);
+  const auto added = add(name, value, hash);
   if (!added || first == size() - 1) return added;
   const Entry entry = entries_.back();
   entries_.pop_back();

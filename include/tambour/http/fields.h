@@ -146,7 +146,10 @@ class Fields {
   [[nodiscard]] bool has_name(const Entry& entry, std::string_view name,
                               std::uint32_t hash) const noexcept;
   std::size_t drop_named(std::string_view name, std::size_t from) noexcept;
-  [[nodiscard]] Entry append(std::string_view name, std::string_view value);
+  [[nodiscard]] std::size_t find(std::string_view name, std::uint32_t hash,
+                                 std::size_t from) const noexcept;
+  Result<> add(std::string_view name, std::string_view value, std::uint32_t hash);
+  [[nodiscard]] std::uint32_t append(std::string_view name, std::string_view value);
 
   std::string text_;
   std::vector<Entry> entries_;

@@ -47,7 +47,7 @@ class Method {
   /// 9.2.2): the safe methods, PUT and DELETE.
   [[nodiscard]] bool is_idempotent() const noexcept;
 
-  constexpr bool operator==(const Method& other) const noexcept = default;
+  constexpr bool operator==(const Method& other) const noexcept { return name() == other.name(); }
   constexpr auto operator<=>(const Method& other) const noexcept = default;
 
  private:

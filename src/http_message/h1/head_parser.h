@@ -55,6 +55,13 @@ class HeadParser {
   /// True if the target of the request begins with "/" and is valid, without percent signs in its
   /// path. False for some other valid ones.
   [[nodiscard]] bool has_plain_target() const noexcept { return has_plain_target_; }
+  /// False if the head that is complete says neither where its body ends nor whether the connection
+  /// stays open.
+  [[nodiscard]] bool may_have_framing() const noexcept {
+    return fields_.may_have(detail::KnownName("Content-Length"),
+                            detail::KnownName("Transfer-Encoding"),
+                            detail::KnownName("Connection"));
+  }
   /// The request target, or the reason phrase.
   [[nodiscard]] std::string_view rest_of_start_line(std::string_view text) const noexcept {
     return text.substr(rest_at_, rest_size_);

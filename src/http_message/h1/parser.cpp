@@ -151,6 +151,10 @@ Result<bool> RequestParser::parse_head(Buffer& input) {
   const bool is_plain = lines().has_plain_target() && head_.method != Method::connect;
   if (auto set = is_plain ? set_origin_target(head_, target) : set_target(head_, target); !set)
     return fail(set.error());
+  if (is_plain && !lines().may_have_framing()) {
+    begin_body(input, text->size(), {}, true);
+    return true;
+  }
   const auto framing = framing_of(head_);
   if (!framing) return fail(framing.error());
   begin_body(input, text->size(), *framing, h1::is_persistent(head_.version, head_.fields));
