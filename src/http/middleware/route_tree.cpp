@@ -79,6 +79,21 @@ std::string Route::allowed() const {
   return text;
 }
 
+std::unique_ptr<RouteTree::Node>& RouteTree::Node::at(std::string_view text) {
+  auto found = std::ranges::lower_bound(texts, text, {}, &Child::text);
+  if (found == texts.end() || found->text != text)
+    found = texts.insert(found, Child{.text = std::string(text), .node = {}});
+  return found->node;
+}
+
+const RouteTree::Node* RouteTree::Node::find(std::string_view text) const noexcept {
+  // Few texts are compared one after the other, because most of them differ in size.
+  constexpr std::size_t few = 8;
+  const auto found = texts.size() <= few ? std::ranges::find(texts, text, &Child::text)
+                                         : std::ranges::lower_bound(texts, text, {}, &Child::text);
+  return found != texts.end() && found->text == text ? found->node.get() : nullptr;
+}
+
 Route& RouteTree::at(std::string_view pattern) {
   if (!pattern.starts_with('/')) refuse_pattern(pattern, "does not begin with \"/\"");
   Node* node = &root_;
@@ -90,7 +105,7 @@ Route& RouteTree::at(std::string_view pattern) {
     Segment segment = parse_segment(pattern, pattern.substr(begin, end - begin));
     begin = end + 1;
     has_rest = segment.kind == Segment::Kind::rest;
-    std::unique_ptr<Node>& next = segment.kind == Segment::Kind::text ? node->texts[segment.text]
+    std::unique_ptr<Node>& next = segment.kind == Segment::Kind::text ? node->at(segment.text)
                                   : has_rest                          ? node->rest
                                                                       : node->parameter;
     if (next == nullptr) next = std::make_unique<Node>();
@@ -137,8 +152,8 @@ const RouteTree::Node* RouteTree::find(const Node& node, std::string_view rest,
     if (end == rest.size()) return next.route != nullptr ? &next : nullptr;
     return find(next, rest.substr(end + 1), parameters);
   };
-  if (const auto text = node.texts.find(segment); text != node.texts.end()) {
-    if (const Node* const found = find_below(*text->second)) return found;
+  if (const Node* const text = node.find(segment)) {
+    if (const Node* const found = find_below(*text)) return found;
   }
   const std::size_t count = parameters.size();
   if (node.parameter != nullptr && !segment.empty()) {
@@ -159,7 +174,7 @@ void RouteTree::for_each(
 void RouteTree::visit(Node& node,
                       const std::function<void(const std::string& pattern, Route& route)>& entry) {
   if (node.route != nullptr) entry(node.pattern, *node.route);
-  for (auto& [text, next] : node.texts) visit(*next, entry);
+  for (const Child& child : node.texts) visit(*child.node, entry);
   if (node.parameter != nullptr) visit(*node.parameter, entry);
   if (node.rest != nullptr) visit(*node.rest, entry);
 }

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -47,12 +46,22 @@ class RouteTree {
   void for_each(const std::function<void(const std::string& pattern, Route& route)>& entry);
 
  private:
+  struct Node;
+  struct Child {
+    std::string text;
+    std::unique_ptr<Node> node;
+  };
   struct Node {
-    std::map<std::string, std::unique_ptr<Node>, std::less<>> texts;
+    std::vector<Child> texts;  ///< Sorted by text.
     std::unique_ptr<Node> parameter;
     std::unique_ptr<Node> rest;
     std::unique_ptr<Route> route;
     std::string pattern;  ///< Of the route.
+
+    /// The child with this text, which is created if it does not exist.
+    [[nodiscard]] std::unique_ptr<Node>& at(std::string_view text);
+    /// Null if there is none.
+    [[nodiscard]] const Node* find(std::string_view text) const noexcept;
   };
 
   [[nodiscard]] static const Node* find(const Node& node, std::string_view rest,
