@@ -71,7 +71,8 @@ std::vector<Figure> measure(const ServerProcess& server, const Parameters& param
 
 /// For a program such as valgrind that counts what the server executes.
 std::vector<Figure> count(const ServerProcess& server, const Parameters& parameters) {
-  HttpClients clients(server.port(), 1, parameters.pipelined, work_of(parameters));
+  HttpClients clients(server.port(), parameters.connections, parameters.pipelined,
+                      work_of(parameters));
   clients.run_count(parameters.requests);
   server.wait_until_idle();
   return {{"process", double(server.process())}, {"events", double(parameters.requests)}};
@@ -126,7 +127,8 @@ int run_http(int argc, char** argv, Serve serve) {
   line.add_command("latency", "requests at a fixed rate");
   add_common();
   line.add("--rate", parameters.rate, "requests per second", 1, 10'000'000);
-  line.add_command("count", "a number of requests on one connection");
+  line.add_command("count", "a number of requests, for a program that counts instructions");
+  line.add("--connections", parameters.connections, "connections", 1, 10'000);
   line.add("--requests", parameters.requests, "the number of requests", 1, 1'000'000);
   line.add("--pipelined", parameters.pipelined, "requests that are sent at once", 1, 100);
   line.add("--size", parameters.size, "bytes of a response's body", 1, 1 << 28);
@@ -147,8 +149,7 @@ int run_http(int argc, char** argv, Serve serve) {
     const ServerProcess server(serve, options);
     server.wait_until_it_listens();
     if (line.has_command("serve")) wait_for_clients(server);
-    report.add(line.has_command("count") ? count(server, parameters)
-                                         : measure(server, parameters));
+    report.add(line.has_command("count") ? count(server, parameters) : measure(server, parameters));
     info = server.info();
   }
   report.print(info);

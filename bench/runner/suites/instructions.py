@@ -93,8 +93,8 @@ class Instructions(PairsSuite):
         return words + ["--timeouts"] * cell.get("timeouts") + ["--iterations", "1"]
 
     def _requests(self, cell, requests: int) -> list[str]:
-        return ["count", "--requests", str(requests), "--pipelined", str(cell.get(HTTP.name)),
-                "--size", "14", "--iterations", "1"]
+        return ["count", "--connections", "1", "--requests", str(requests), "--pipelined",
+                str(cell.get(HTTP.name)), "--size", "14", "--iterations", "1"]
 
     def charts(self, figures):
         charts = []

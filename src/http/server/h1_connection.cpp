@@ -24,6 +24,14 @@ constexpr std::size_t collected_bytes_max = std::size_t{64} * 1024;
 /// How long a connection waits for a request with all that it needs to serve it.
 constexpr Duration kept_time = std::chrono::seconds(1);
 
+/// True if a connection that was not kept would have been used soon. Its wait has begun
+/// ServerOptions::idle_timeout before its deadline.
+bool has_waited_shortly(const IdleConnection& idle, TimePoint now) noexcept {
+  if (idle.kind != IdleKind::next_request || idle.deadline == never) return false;
+  const TimePoint began = idle.deadline - idle.server->settings->options.idle_timeout;
+  return detail::base::saturating_add(began, kept_time) > now;
+}
+
 }  // namespace
 
 H1Connection::H1Connection(IdleConnection& idle, std::stop_token stop)
@@ -35,6 +43,7 @@ H1Connection::H1Connection(IdleConnection& idle, std::stop_token stop)
       has_served_(idle.kind != IdleKind::first_request) {
   wire_.input().bytes() = std::move(idle.input);
   wire_.attach(exchange_);
+  if (has_waited_shortly(idle, loop_.now())) server_.keep_more();
   drain_.emplace(server_.shutdown, Drain{*this});
 }
 
@@ -125,7 +134,10 @@ bool H1Connection::end_receiving(Result<std::size_t> received) {
   is_released_ =
       is_late && is_idle_ && exchange_.may_be_destroyed() && loop_.now() < head_deadline_;
   was_kept_ = is_released_;
-  if (is_released_) return false;
+  if (is_released_) {
+    server_.keep_fewer();
+    return false;
+  }
   if (is_idle_ && has_served_) head_deadline_ = never;  // The first bytes of the next head.
   const bool was_idle = std::exchange(is_idle_, false);
   if (got && *got > 0) return true;

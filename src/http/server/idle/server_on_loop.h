@@ -18,8 +18,11 @@ namespace tambour::http {
 class ServerOnLoop {
  public:
   /// The connections of HTTP/1 that may wait for a request with all that they need to serve it, so
-  /// that programs with few busy connections allocate nothing for a request.
-  static constexpr std::size_t kept_max = 1024;
+  /// that busy connections allocate nothing for a request. At first the minimum. It becomes one
+  /// more for each connection that waited without and got a request soon, and one less for each
+  /// that waited in vain.
+  static constexpr std::size_t kept_min = 1024;
+  static constexpr std::size_t kept_limit = 16 * kept_min;
 
   /// Counts one of these connections while it waits.
   class KeptConnection {
@@ -31,7 +34,7 @@ class ServerOnLoop {
 
     /// Returns false if there are too many.
     [[nodiscard]] bool enter(ServerOnLoop& server) noexcept {
-      if (server.kept >= kept_max) return false;
+      if (server.kept >= server.kept_max) return false;
       ++server.kept;
       server_ = &server;
       return true;
@@ -57,10 +60,18 @@ class ServerOnLoop {
 
   // For the connections.
 
+  void keep_more() noexcept {
+    if (kept_max < kept_limit) ++kept_max;
+  }
+  void keep_fewer() noexcept {
+    if (kept_max > kept_min) --kept_max;
+  }
+
   const std::shared_ptr<const ServerSettings> settings;
   const std::stop_token shutdown;
   IdleWaits waits;
   std::size_t kept = 0;
+  std::size_t kept_max = kept_min;
 
  private:
   /// An idle connection stays open for a request that the client may have sent already.
