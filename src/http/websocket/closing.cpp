@@ -30,7 +30,7 @@ Result<> Connection::append_close(CloseCode code, std::string_view reason) {
   queue_frames(std::move(frame));
   has_sent_close_ = true;
   owes_pong_ = false;
-  tell_subscribers();
+  notify_subscribers();
   return {};
 }
 

@@ -150,7 +150,7 @@ class Connection final {
   void check_progress() noexcept;
   void append_pong();
   void wake_senders() noexcept;
-  void tell_subscribers() noexcept;
+  void notify_subscribers() noexcept;
 
   // closing.cpp: the closing handshake.
 

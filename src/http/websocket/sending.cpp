@@ -102,7 +102,7 @@ Task<Result<>> Connection::send_part(Pointer self, Buffer part, bool is_last, bo
   self->append_part(std::move(part), is_last, is_text);
   if (is_last) {
     ++self->stats_.messages_sent;
-    self->tell_subscribers();
+    self->notify_subscribers();
   }
   if (!self->is_writing_) co_return co_await self->write_queue();
   co_return co_await write_until(self, self->queued_total_);
@@ -200,11 +200,11 @@ void Connection::check_progress() noexcept {
 void Connection::wake_senders() noexcept {
   progress_.set();
   progress_.reset();
-  tell_subscribers();
+  notify_subscribers();
 }
 
 /// A subscriber may close the connection, which ends all of them.
-void Connection::tell_subscribers() noexcept {
+void Connection::notify_subscribers() noexcept {
   if (has_sent_close_ || error_) {
     while (Subscriber* const subscriber = subscribers_.front()) subscriber->connection_ends();
     return;

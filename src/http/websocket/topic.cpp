@@ -241,7 +241,21 @@ namespace {
 using detail::websocket::Topic;
 using detail::websocket::TopicMap;
 
+/// If there is no topic, it has no subscribers: the message is discarded. `excepted` may be null.
+Result<> try_publish_to(const Topic::Pointer& topic, const WebSocket* excepted,
+                        WebSocketMessage message) {
+  if (topic == nullptr) return {};
+  return topic->try_publish(excepted != nullptr ? topic->id_of(*excepted) : 0, std::move(message));
+}
+
 Task<Result<>> discard() { co_return Result<>(); }
+
+Task<Result<>> publish_to(const Topic::Pointer& topic, const WebSocket* excepted,
+                          WebSocketMessage message) {
+  if (topic == nullptr) return discard();
+  const std::uint64_t excepted_id = excepted != nullptr ? topic->id_of(*excepted) : 0;
+  return Topic::publish(topic, excepted_id, std::move(message));
+}
 }  // namespace
 
 WebSocketTopicOptions::WebSocketTopicOptions() noexcept = default;
@@ -259,16 +273,16 @@ bool WebSocketTopic::is_subscribed(const WebSocket& socket) const noexcept {
   return topic_->id_of(socket) != 0;
 }
 Result<> WebSocketTopic::try_publish(WebSocketMessage message) {
-  return topic_->try_publish(0, std::move(message));
+  return try_publish_to(topic_, nullptr, std::move(message));
 }
 Result<> WebSocketTopic::try_publish_except(const WebSocket& excepted, WebSocketMessage message) {
-  return topic_->try_publish(topic_->id_of(excepted), std::move(message));
+  return try_publish_to(topic_, &excepted, std::move(message));
 }
 Task<Result<>> WebSocketTopic::publish(WebSocketMessage message) {
-  return Topic::publish(topic_, 0, std::move(message));
+  return publish_to(topic_, nullptr, std::move(message));
 }
 Task<Result<>> WebSocketTopic::publish_except(const WebSocket& excepted, WebSocketMessage message) {
-  return Topic::publish(topic_, topic_->id_of(excepted), std::move(message));
+  return publish_to(topic_, &excepted, std::move(message));
 }
 std::size_t WebSocketTopic::size() const noexcept { return topic_->size(); }
 std::size_t WebSocketTopic::backlog_bytes() const noexcept { return topic_->backlog_bytes(); }
@@ -291,24 +305,18 @@ void WebSocketTopics::unsubscribe(WebSocket& socket, std::string_view name) noex
   if (const Topic::Pointer topic = topics_->find(name)) topic->unsubscribe(socket);
 }
 Result<> WebSocketTopics::try_publish(std::string_view name, WebSocketMessage message) {
-  const Topic::Pointer topic = topics_->find(name);
-  return topic != nullptr ? topic->try_publish(0, std::move(message)) : Result<>();
+  return try_publish_to(topics_->find(name), nullptr, std::move(message));
 }
 Result<> WebSocketTopics::try_publish_except(const WebSocket& excepted, std::string_view name,
                                              WebSocketMessage message) {
-  const Topic::Pointer topic = topics_->find(name);
-  if (topic == nullptr) return {};
-  return topic->try_publish(topic->id_of(excepted), std::move(message));
+  return try_publish_to(topics_->find(name), &excepted, std::move(message));
 }
 Task<Result<>> WebSocketTopics::publish(std::string_view name, WebSocketMessage message) {
-  const Topic::Pointer topic = topics_->find(name);
-  return topic != nullptr ? Topic::publish(topic, 0, std::move(message)) : discard();
+  return publish_to(topics_->find(name), nullptr, std::move(message));
 }
 Task<Result<>> WebSocketTopics::publish_except(const WebSocket& excepted, std::string_view name,
                                                WebSocketMessage message) {
-  const Topic::Pointer topic = topics_->find(name);
-  if (topic == nullptr) return discard();
-  return Topic::publish(topic, topic->id_of(excepted), std::move(message));
+  return publish_to(topics_->find(name), &excepted, std::move(message));
 }
 std::size_t WebSocketTopics::size() const noexcept { return topics_->size(); }
 std::size_t WebSocketTopics::size(std::string_view name) const noexcept {

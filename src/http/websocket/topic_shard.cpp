@@ -240,7 +240,7 @@ void TopicShard::trim() noexcept {
   if (first_ == nullptr) last_ = nullptr;
   backlog_bytes_ -= freed;
   held_bytes_.fetch_sub(freed, std::memory_order_seq_cst);
-  shared_->tell_publishers();
+  shared_->notify_publishers();
 }
 
 void TopicShard::limit_backlog() noexcept {

@@ -57,7 +57,7 @@ struct TopicShared {
   explicit TopicShared(WebSocketTopicOptions chosen) : options(chosen), room(0) {}
 
   /// Wakes the publishers that wait for room.
-  void tell_publishers() noexcept {
+  void notify_publishers() noexcept {
     if (waiting_publishers.load(std::memory_order_seq_cst) > 0) room.set(0);
   }
 
