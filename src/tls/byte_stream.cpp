@@ -18,8 +18,8 @@
 #include "base/failure.h"
 #include "io/transport.h"
 #include "loop/core.h"
+#include "net/handshake.h"
 #include "net/outcome.h"
-#include "task/time_limit.h"
 #include "tls/context/context.h"
 #include "tls/filter.h"
 #include "tls/handshake_parts.h"
@@ -183,19 +183,17 @@ Task<Result<>> shutdown_write(SharedSession session) {
   co_return shut_down;
 }
 
-Task<Result<>> shake_hands(SharedSession session) {
-  for (;;) {
-    const std::int32_t outcome = session->transport().handshake();
+Task<Result<>> shake_hands(SharedSession session, net::Handshake& handshake) {
+  while (!handshake.has_ended()) {
+    const Events awaited = handshake.advance(session->transport());
     // The last messages of this end, or an alert that says why it fails.
-    auto sent = co_await send_encoded(session);
-    if (outcome == 0) co_return sent;
-    if (outcome != -EAGAIN && outcome != -EINPROGRESS)
-      co_return std::unexpected(net::error_of(outcome));
-    if (!sent) co_return sent;
-    if (outcome == -EINPROGRESS) continue;
-    auto received = co_await receive_encoded(session);
-    if (!received) co_return received;
+    auto done = co_await send_encoded(session);
+    if (done && awaited == Events::read) done = co_await receive_encoded(session);
+    if (done || handshake.outcome() < 0) continue;
+    if (handshake.has_expired()) co_return base::failure(ETIMEDOUT);
+    co_return done;
   }
+  co_return handshake.result();
 }
 
 class TlsBytes final : public ByteStreamImplementation {
@@ -228,20 +226,21 @@ Task<Result<ByteStream>> secure(ByteStream stream, std::shared_ptr<const Generat
                                 std::unique_ptr<Filter> filter) {
   if (filter == nullptr) co_return base::failure(ENOMEM);
   auto session = std::make_shared<Session>(std::move(stream), std::move(filter));
-  auto handshake = task::within(generation->common().handshake_timeout, shake_hands(session));
-  const Result<> done = co_await std::move(handshake);
-  if (!done) {
-    report(session->below.peer_endpoint(), *generation, done.error(), *session->filter);
+  Result<Endpoint> peer = base::failure(ENOTCONN);
+  const auto close = [&peer, &session] {
+    peer = session->below.peer_endpoint();
     session->close();
+  };
+  // Closing ends the waits of the handshake.
+  net::Handshake handshake(session->below.loop(), generation->common().handshake_timeout,
+                           [&close] { close(); });
+  const Result<> done = co_await shake_hands(session, handshake);
+  if (!done) {
+    if (session->is_open) close();
+    report(peer, *generation, done.error(), *session->filter);
     co_return std::unexpected(done.error());
   }
   co_return ByteStream(std::make_unique<TlsBytes>(std::move(session)));
-}
-
-void check_context(bool exists) noexcept {
-  base::check(exists,
-              "tls::accept() or tls::connect() was called with an empty context; create one with "
-              "tls::ServerContext::create() or tls::ClientContext::create()");
 }
 
 /// Takes the socket out of the stream if the handshake can be that of a socket.

@@ -5,7 +5,6 @@
 
 #include <tambour/tls/handshake.h>
 
-#include "base/check.h"
 #include "net/connection/upgrade.h"
 #include "tls/handshake_parts.h"
 
@@ -25,18 +24,11 @@ void begin(Connection& connection, std::shared_ptr<const detail::Generation> gen
   detail::net::ConnectionUpgrade::begin(connection, std::move(filter), limit, std::move(reported));
 }
 
-void check_context(bool exists) noexcept {
-  detail::base::check(
-      exists,
-      "tls::accept() or tls::connect() was called with an empty context; create one with "
-      "tls::ServerContext::create() or tls::ClientContext::create()");
-}
-
 }  // namespace
 
 void accept(Connection& connection, const ServerContext& context,
             Callback<void(Connection&, Error)> done) {
-  check_context(bool(context));
+  detail::check_context(bool(context));
   auto generation = detail::ContextAccess::for_handshake(context, connection.loop());
   auto filter = detail::make_server_filter(generation);
   if (filter == nullptr) throw std::bad_alloc();
@@ -45,7 +37,7 @@ void accept(Connection& connection, const ServerContext& context,
 
 void connect(Connection& connection, const ClientContext& context, std::string host,
              Callback<void(Connection&, Error)> done) {
-  check_context(bool(context));
+  detail::check_context(bool(context));
   auto generation = detail::ContextAccess::for_handshake(context, connection.loop());
   auto filter = detail::make_client_filter(generation, std::move(host),
                                            detail::session_scope_of(connection.peer_endpoint()));

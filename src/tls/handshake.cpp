@@ -9,15 +9,13 @@
 #include <utility>
 
 #include <tambour/loop/event_loop.h>
-#include <tambour/loop/timer.h>
 #include <tambour/tls/early_data.h>
 #include <tambour/tls/handshake.h>
 
-#include "base/check.h"
 #include "base/failure.h"
 #include "io/transport.h"
 #include "loop/core.h"
-#include "net/outcome.h"
+#include "net/handshake.h"
 #include "net/stream_filter.h"
 #include "tls/call.h"
 #include "tls/context/context.h"
@@ -29,84 +27,48 @@ namespace tambour::tls {
 namespace detail {
 namespace {
 
-class HandshakeWait;
-
-/// The time limit of a handshake. A timer rather than timeout(), because each connection of a
-/// server has one, and because the task of the handshake then continues in the iteration in which
-/// the handshake ends: the stream is read again before the kernel reports an event for which no
-/// operation waits.
-class TimeLimit {
- public:
-  /// Zero: none.
-  TimeLimit(EventLoop& loop, Duration time) : alarm_(loop, [this] { expire(); }) {
-    if (time > Duration::zero()) alarm_.start(time);
-  }
-  TimeLimit(const TimeLimit&) = delete;
-  TimeLimit& operator=(const TimeLimit&) = delete;
-
-  [[nodiscard]] bool has_expired() const noexcept { return has_expired_; }
-
- private:
-  friend class HandshakeWait;
-  void expire() noexcept;
-
-  HandshakeWait* wait_ = nullptr;  ///< The current one, which is cancelled.
-  bool has_expired_ = false;
-  Timer alarm_;
-};
-
-/// One part of a handshake: until it is complete, or has to wait for the other direction.
+/// One part of a handshake: until it has ended, or has to wait for the other direction.
 class HandshakeWait final : public IoWait {
  public:
-  HandshakeWait(SocketStream& stream, Filter& filter, TimeLimit& limit, bool to_write,
+  HandshakeWait(SocketStream& stream, Filter& filter, net::Handshake& handshake,
                 detail::FirstCall first) noexcept
-      : IoWait(stream, to_write ? Events::write : Events::read, first),
-        filter_(filter),
-        limit_(limit) {
-    limit_.wait_ = this;
-  }
-  HandshakeWait(const HandshakeWait&) = delete;
-  HandshakeWait& operator=(const HandshakeWait&) = delete;
-  ~HandshakeWait() override { limit_.wait_ = nullptr; }
+      : IoWait(stream, handshake.awaited(), first), filter_(filter), handshake_(handshake) {}
 
+  /// Ends the wait.
+  using IoWait::cancel;
+
+  /// Returns 0, or a negated errno value if waiting has failed.
   [[nodiscard]] std::int32_t await_resume() const noexcept { return outcome; }
 
  private:
-  friend class TimeLimit;
+  /// Leaves `outcome` at 0: that of the handshake is in `handshake_`.
   [[nodiscard]] bool step(loop::Core& core) noexcept override {
     const io::Transport all(core.backend().system(), fd(), io::TransportKind::tls, &filter_);
-    const std::int32_t answer = all.handshake();
-    if (answer == (readiness() == Events::write ? -EINPROGRESS : -EAGAIN)) return false;
-    outcome = answer;
-    return true;
+    return handshake_.advance(all) != readiness();
   }
 
   Filter& filter_;
-  TimeLimit& limit_;
+  net::Handshake& handshake_;
 };
 
-void TimeLimit::expire() noexcept {
-  has_expired_ = true;
-  if (wait_ != nullptr) wait_->cancel();
-}
-
-Task<Result<>> run(SocketStream& stream, Filter& filter, Duration time) {
-  TimeLimit limit(stream.loop(), time);
+Task<Result<>> run(SocketStream& stream, Filter& filter, Duration limit) {
+  HandshakeWait* current = nullptr;
+  net::Handshake handshake(stream.loop(), limit, [&current] {
+    if (current != nullptr) current->cancel();
+  });
   // A server begins with receiving, for which it usually has to wait. A filter below may hold
   // bytes.
   const bool waits_first = SSL_is_server(filter.ssl()) == 1 && filter.below() == nullptr;
   auto first = waits_first ? detail::FirstCall::when_ready : detail::FirstCall::at_once;
-  bool to_write = false;
-  for (;;) {
-    HandshakeWait wait(stream, filter, limit, to_write, first);
+  while (!handshake.has_ended()) {
+    HandshakeWait wait(stream, filter, handshake, first);
+    current = &wait;
     const std::int32_t outcome = co_await wait;
-    const bool continues = outcome == -EAGAIN || outcome == -EINPROGRESS;
-    if (limit.has_expired() && (continues || outcome == -ECANCELED))
-      co_return base::failure(ETIMEDOUT);
-    if (!continues) co_return net::result_of(outcome);
-    to_write = outcome == -EINPROGRESS;
+    current = nullptr;
+    if (outcome < 0) handshake.fail(outcome);
     first = detail::FirstCall::at_once;
   }
+  co_return handshake.result();
 }
 
 /// During a handshake inside another TLS session, the new filter owns the one of the stream, which
@@ -157,9 +119,7 @@ Task<Result<>> finish(SocketStream& stream, Filter& filter) {
 
 /// Returns why `stream` cannot begin TLS.
 std::optional<Error> misuse(const SocketStream& stream, bool has_context) noexcept {
-  base::check(has_context,
-              "tls::accept() or tls::connect() was called with an empty context; create one with "
-              "tls::ServerContext::create() or tls::ClientContext::create()");
+  check_context(has_context);
   if (!stream.is_open()) return system_error(EBADF);
   if (net::StreamFilter::depth(stream) >= filters_max) return system_error(EALREADY);
   return std::nullopt;

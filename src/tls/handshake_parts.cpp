@@ -11,6 +11,7 @@
 
 #include "address/ip_literal.h"
 #include "base/ascii.h"
+#include "base/check.h"
 #include "tls/resumption/ticket_note.h"
 
 namespace tambour::tls::detail {
@@ -91,6 +92,12 @@ std::string message_of(const Result<Endpoint>& peer, const tls::Options& options
 }
 
 }  // namespace
+
+void check_context(bool exists) noexcept {
+  base::check(exists,
+              "tls::accept() or tls::connect() was called with an empty context; create one with "
+              "tls::ServerContext::create() or tls::ClientContext::create()");
+}
 
 std::unique_ptr<Filter> make_server_filter(
     const std::shared_ptr<ServerGeneration>& generation) noexcept {

@@ -14,6 +14,8 @@
 
 namespace tambour::tls::detail {
 
+/// Aborts with a message if tls::accept() or tls::connect() was called with an empty context.
+void check_context(bool exists) noexcept;
 /// Null if memory runs out.
 [[nodiscard]] std::unique_ptr<Filter> make_server_filter(
     const std::shared_ptr<ServerGeneration>& generation) noexcept;

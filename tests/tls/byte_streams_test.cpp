@@ -58,6 +58,7 @@ Task<> exchange(S& stream, std::string bytes, std::string& received) {
 struct Pipe {
   explicit Pipe(EventLoop& loop) : changed(loop) {}
   Buffer bytes;
+  bool is_full = false;  ///< Writes wait until the stream is closed.
   bool has_ended = false;
   TaskEvent changed;
 };
@@ -74,11 +75,7 @@ class PipeEnd final : public ByteStreamImplementation {
     return read_from(in_, into, bytes_max);
   }
   using ByteStreamImplementation::write;
-  Task<Result<>> write(Buffer& from) override {
-    out_->bytes.append(std::move(from));
-    out_->changed.set();
-    co_return Result<>();
-  }
+  Task<Result<>> write(Buffer& from) override { return write_to(out_, from); }
   Task<Result<>> shutdown_write() override {
     out_->has_ended = true;
     out_->changed.set();
@@ -105,6 +102,16 @@ class PipeEnd final : public ByteStreamImplementation {
     into.append(std::move(piece));
     co_return size;
   }
+  static Task<Result<>> write_to(std::shared_ptr<Pipe> out, Buffer& from) {
+    while (out->is_full && !out->has_ended) {
+      out->changed.reset();
+      const auto waited = co_await out->changed.wait();
+      if (!waited) co_return std::unexpected(waited.error());
+    }
+    out->bytes.append(std::move(from));
+    out->changed.set();
+    co_return Result<>();
+  }
 
   EventLoop& loop_;
   std::shared_ptr<Pipe> in_, out_;
@@ -117,8 +124,10 @@ struct ByteEnds {
 
 class ByteStreams : public test::OnEveryBackend {
  protected:
-  ByteEnds pipes() {
+  /// `is_full`: what the near end writes is never read.
+  ByteEnds pipes(bool is_full = false) {
     auto there = std::make_shared<Pipe>(loop());
+    there->is_full = is_full;
     auto back = std::make_shared<Pipe>(loop());
     return {ByteStream(std::make_unique<PipeEnd>(loop(), back, there)),
             ByteStream(std::make_unique<PipeEnd>(loop(), there, back))};
@@ -308,6 +317,42 @@ TEST_P(ByteStreams, a_handshake_over_another_kind_fails) {
     Buffer bytes;
     EXPECT_EQ((co_await stream.read(bytes)).error(), tls::ErrorCode::truncated);
   }(ends.near));
+}
+
+/// Expects that the handshake of a client fails, and returns the message of its report.
+Task<std::string> time_out(ByteStream below) {
+  std::string message;
+  tls::ClientOptions options;
+  options.handshake_timeout = 20ms;
+  options.on_failure = [&message](const tls::Failure& failure) { message = failure.message; };
+  const Contexts contexts({}, options);
+  const auto done = co_await tls::connect(std::move(below), contexts.client, "localhost");
+  EXPECT_EQ(done.error(), system_error(ETIMEDOUT));
+  co_return message;
+}
+
+TEST_P(ByteStreams, a_handshake_has_a_time_limit) {
+  // The peer does not answer, or does not read.
+  for (const bool is_full : {false, true}) {
+    run([](ByteEnds ends) -> Task<> {
+      const std::string message = co_await time_out(std::move(ends.near));
+      EXPECT_TRUE(message.starts_with("TLS handshake with the peer: ")) << message;
+      EXPECT_TRUE(message.ends_with("not complete within 0.020000 s")) << message;
+      Buffer sent;  // The stream was closed.
+      while (const auto got = co_await ends.far.read(sent)) {
+        if (*got == 0) break;
+      }
+    }(pipes(is_full)));
+  }
+}
+
+TEST_P(ByteStreams, the_report_of_a_time_limit_names_the_peer) {
+  test::StreamEnds ends = test::open_stream_ends(loop());
+  const Endpoint peer = ends.near.peer_endpoint().value();
+  run([](ByteStream stream, Endpoint named) -> Task<> {
+    const std::string message = co_await time_out(std::move(stream));
+    EXPECT_TRUE(message.starts_with("TLS handshake with " + named.to_string())) << message;
+  }(ByteStream(std::move(ends.near), Buffer("\x16")), peer));
 }
 
 TAMBOUR_ON_EVERY_BACKEND(ByteStreams);

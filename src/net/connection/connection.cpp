@@ -145,7 +145,7 @@ void ConnectionCore::watch() noexcept {
   Events wanted = Events::none;
   if (reads()) wanted |= Events::read;
   if (unsent_bytes() > 0) wanted |= Events::write;
-  if (handshaking_) wanted = filter()->unsent() > 0 ? Events::read | Events::write : Events::read;
+  if (handshaking_) wanted = Events::read | extras_->upgrade->handshake.awaited();
   if (moving_) wanted = Events::none;
   if (wanted == events && (submitted()) == (wanted != Events::none)) return;
   events = wanted;
@@ -381,7 +381,7 @@ void ConnectionCore::end(int error) noexcept {
   if (extras_ != nullptr) {
     extras_->deadlines.reset();
     extras_->arrival.reset();
-    if (extras_->handshake != nullptr) extras_->handshake->limit.stop();
+    if (extras_->upgrade != nullptr) extras_->upgrade->handshake.stop();
   }
   leave_observers();
   loop::Core& core = loop::core_of(*loop_);

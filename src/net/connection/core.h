@@ -75,7 +75,7 @@ class ConnectionCore final : private Operation, private LoopOwned, public Connec
   class Arrival;
   struct Deadlines;
   struct Extras;
-  struct Handshake;
+  struct Upgrade;
   ConnectionCore(Stream&& stream, std::unique_ptr<const ProxyHeader> header,
                  std::shared_ptr<const ConnectionCallbacks> callbacks);
   ~ConnectionCore() override;
@@ -102,7 +102,7 @@ class ConnectionCore final : private Operation, private LoopOwned, public Connec
   [[nodiscard]] bool may_read_now() const noexcept;
   void read_again_if_possible() noexcept;
   void continue_handshake();
-  void end_handshake(int error);
+  void end_handshake();
   [[nodiscard]] bool note_unsent(std::size_t before);
   /// Makes one transfer. Returns how many bytes the kernel accepted. Closes the connection if it is
   /// broken.

@@ -15,6 +15,7 @@
 #include "net/connection/core.h"
 #include "net/connection/mailbox.h"
 #include "net/connection/owner.h"
+#include "net/handshake.h"
 #include "net/pace/lingering_close.h"
 #include "net/pace/rate_budget.h"
 #include "net/pace/send_progress.h"
@@ -70,10 +71,11 @@ class ConnectionCore::Arrival {
 };
 
 /// A handshake on a connection that is open already. `filter` of the extras performs it.
-struct ConnectionCore::Handshake {
+struct ConnectionCore::Upgrade {
+  Upgrade(ConnectionCore& connection, Duration limit, Callback<void(Connection&, Error)> callback);
+
   Callback<void(Connection&, Error)> done;
-  Timer limit;
-  int error = 0;  ///< Not 0: why it cannot begin.
+  Handshake handshake;  ///< Has failed already if it cannot begin.
 };
 
 struct ConnectionCore::Extras {
@@ -83,7 +85,7 @@ struct ConnectionCore::Extras {
   std::unique_ptr<Arrival> arrival{};
   std::unique_ptr<const ProxyHeader> proxy_header{};
   std::unique_ptr<io::TransportFilter> filter{};         ///< Of TLS.
-  std::unique_ptr<Handshake> handshake{};                ///< Null if none is in progress.
+  std::unique_ptr<Upgrade> upgrade{};                    ///< Null if none is in progress.
   std::shared_ptr<ConnectionHandle::Mailbox> mailbox{};  ///< Null if handle() was never called.
 
   IntrusiveList<ConnectionObserver> observers{};

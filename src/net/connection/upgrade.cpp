@@ -11,6 +11,12 @@
 
 namespace tambour::detail::net {
 
+ConnectionCore::Upgrade::Upgrade(ConnectionCore& connection, Duration limit,
+                                 Callback<void(Connection&, Error)> callback)
+    : done(std::move(callback)), handshake(connection.loop(), limit, [&connection] {
+        connection.call_guarded([&connection] { connection.end_handshake(); });
+      }) {}
+
 void ConnectionUpgrade::begin(Connection& upgraded, std::unique_ptr<io::TransportFilter> filter,
                               Duration limit, Callback<void(Connection&, Error)> done) {
   ConnectionCore& connection = ConnectionCore::of(upgraded);
@@ -22,14 +28,10 @@ void ConnectionUpgrade::begin(Connection& upgraded, std::unique_ptr<io::Transpor
       "moving to another loop, or is not a socket");
   EventLoop& loop = connection.loop();
   ConnectionCore::Extras& extras = connection.extras();
-  extras.handshake = std::make_unique<ConnectionCore::Handshake>(
-      std::move(done), Timer(loop, [&connection] {
-        connection.call_guarded([&connection] { connection.end_handshake(ETIMEDOUT); });
-      }));
-  if (limit > Duration::zero()) extras.handshake->limit.start(limit);
+  extras.upgrade = std::make_unique<ConnectionCore::Upgrade>(connection, limit, std::move(done));
   // Bytes of plaintext must neither be taken for bytes of TLS, nor be sent among them.
-  if (!extras.output.empty()) extras.handshake->error = EBUSY;
-  if (!connection.input_.empty()) extras.handshake->error = -filter->unread_input();
+  if (!connection.input_.empty()) extras.upgrade->handshake.fail(filter->unread_input());
+  if (!extras.output.empty()) extras.upgrade->handshake.fail(-EBUSY);
   extras.filter = std::move(filter);
   connection.kind_ = io::TransportKind::tls;
   connection.handshaking_ = true;
@@ -38,24 +40,22 @@ void ConnectionUpgrade::begin(Connection& upgraded, std::unique_ptr<io::Transpor
 }
 
 void ConnectionCore::continue_handshake() {
-  if (extras_->handshake->error != 0) return end_handshake(extras_->handshake->error);
-  const std::int32_t answer = transport().handshake();
-  if (answer == -EAGAIN || answer == -EINPROGRESS) return watch();
-  end_handshake(-answer);
+  if (extras_->upgrade->handshake.advance(transport()) != Events::none) return watch();
+  end_handshake();
 }
 
-/// `error` is 0 if the handshake is complete.
-void ConnectionCore::end_handshake(int error) {
+void ConnectionCore::end_handshake() {
   handshaking_ = false;
-  const auto handshake = std::move(extras_->handshake);
-  handshake->limit.stop();
+  const auto upgrade = std::move(extras_->upgrade);
+  upgrade->handshake.stop();
+  const int error = -upgrade->handshake.outcome();
   if (error != 0) {
     end(error);
   } else {
     watch();
     read_again_if_possible();
   }
-  if (handshake->done) handshake->done(*this, error != 0 ? error_of(error) : Error());
+  if (upgrade->done) upgrade->done(*this, error != 0 ? error_of(error) : Error());
   finish_output();
 }
 
