@@ -140,9 +140,9 @@ TEST_F(UnixNames, a_relative_path_stays_in_its_directory) {
   ASSERT_EQ(::mkdir(path("there").c_str(), 0700), 0);
   write_file(path("there/socket"), "data");
   const int status = test::in_child([&] {
-    EventLoop loop;
+    EventLoop local_loop;
     if (::chdir(path("here").c_str()) != 0) return 1;
-    auto server = UnixServer::listen(loop, at_path("socket"));
+    auto server = UnixServer::listen(local_loop, at_path("socket"));
     if (!server || ::chdir(path("there").c_str()) != 0) return 2;
     server->stop();
     return 0;
@@ -166,10 +166,10 @@ TEST_F(UnixNames, of_two_servers_that_start_at_once_one_succeeds) {
   std::atomic<int> listening{0};
   std::barrier line(3);
   const auto start = [&] {
-    EventLoop loop;
+    EventLoop local_loop;
     for (int round = 0; round < rounds; ++round) {
       line.arrive_and_wait();
-      auto server = UnixServer::listen(loop, at());
+      auto server = UnixServer::listen(local_loop, at());
       if (server) {
         ++listening;
       } else {
@@ -278,11 +278,11 @@ TEST_F(UnixNames, a_child_that_destroys_its_copy_of_the_server_does_not_remove_t
 
 TEST_F(UnixNames, the_mode_is_as_requested_with_any_umask) {
   const int status = test::in_child([&] {
-    EventLoop loop;
+    EventLoop local_loop;
     for (const mode_t mask : {0000, 0022, 0777}) {
       ::umask(mask);
       for (const mode_t asked : {0600, 0660, 0666, 0777}) {
-        auto server = UnixServer::listen(loop, at(), {.unix_mode = asked});
+        auto server = UnixServer::listen(local_loop, at(), {.unix_mode = asked});
         if (!server || mode() != asked) return 1;
       }
     }
@@ -310,11 +310,11 @@ TEST_F(UnixNames, the_socket_file_never_has_more_permissions_than_requested) {
         if (::lstat(path().c_str(), &found) == 0 && (found.st_mode & 0077) != 0) was_open = true;
       }
     });
-    EventLoop loop;
+    EventLoop local_loop;
     bool all_listened = true;
     for (int i = 0; i < 300; ++i)
       all_listened =
-          UnixServer::listen(loop, at(), {.unix_mode = 0600}).has_value() && all_listened;
+          UnixServer::listen(local_loop, at(), {.unix_mode = 0600}).has_value() && all_listened;
     done = true;
     observer.join();
     return was_open || !all_listened ? 1 : 0;

@@ -43,14 +43,14 @@ class WebSocketPeers : public test::OnEveryBackend {
   std::string run_script(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), {python, "-B", script});
     Buffer output;
-    run([](EventLoop& loop, std::vector<std::string> arguments, Buffer& output) -> Task<> {
+    run([](EventLoop& loop, std::vector<std::string> command, Buffer& into) -> Task<> {
       ProcessOptions options;
-      options.arguments = std::move(arguments);
+      options.arguments = std::move(command);
       options.output = Stdio::pipe();
       options.error_output = Stdio::same_as_output();
       Process running = or_throw(Process::spawn(loop, options));
       for (;;) {
-        const Result<std::size_t> got = co_await running.output().read(output);
+        const Result<std::size_t> got = co_await running.output().read(into);
         if (!got || *got == 0) break;
       }
       static_cast<void>(co_await running.wait());
@@ -65,14 +65,14 @@ TAMBOUR_ON_EVERY_BACKEND(WebSocketPeers);
 
 TEST_P(WebSocketPeers, many_exchange_messages_at_the_same_time) {
   const std::string url = serve_echo({});
-  run([](EventLoop& loop, std::string url) -> Task<> {
+  run([](EventLoop& loop, std::string server) -> Task<> {
     http::ClientOptions options;
     options.connections_per_origin_max = 200;
     http::Client client(loop, options);
     TaskScope visitors(loop);
     for (int visitor = 0; visitor < 100; ++visitor) {
-      visitors.spawn([&client, &url, visitor]() -> Task<> {
-        Result<WebSocket> opened = co_await http::connect_websocket(client, url);
+      visitors.spawn([&client, &server, visitor]() -> Task<> {
+        Result<WebSocket> opened = co_await http::connect_websocket(client, server);
         EXPECT_TRUE(opened);
         if (!opened) co_return;
         WebSocket socket = std::move(*opened);
@@ -108,7 +108,7 @@ TEST_P(WebSocketPeers, topics_reach_the_subscribers_of_each_loop) {
       });
   std::optional<http::ServerGroup> server(
       or_throw(http::ServerGroup::listen(group, Endpoint::loopback_v4(0), std::move(handler))));
-  run([](EventLoop& loop, std::string url, http::WebSocketTopic& topic) -> Task<> {
+  run([](EventLoop& loop, std::string url, http::WebSocketTopic& numbered) -> Task<> {
     http::ClientOptions options;
     options.connections_per_origin_max = clients;
     http::Client client(loop, options);
@@ -132,9 +132,9 @@ TEST_P(WebSocketPeers, topics_reach_the_subscribers_of_each_loop) {
         EXPECT_TRUE(co_await socket.close());
       });
     }
-    while (topic.size() < clients) static_cast<void>(co_await sleep_for(1ms));
+    while (numbered.size() < clients) static_cast<void>(co_await sleep_for(1ms));
     for (int i = 0; i < numbers; ++i)
-      EXPECT_TRUE(co_await topic.publish(WebSocketMessage(std::to_string(i))));
+      EXPECT_TRUE(co_await numbered.publish(WebSocketMessage(std::to_string(i))));
     co_await visitors.join();
   }(loop(), "ws://" + server->endpoint().to_string() + "/", topic));
   EXPECT_EQ(topic.stats().published, numbers + clients);
