@@ -1,6 +1,4 @@
-/* A walk through libev's manual, ev(3), section by section. It prints what happens, and the test
-   compares the output of the original and of the drop-in line by line. The output must not
-   depend on the speed of the machine. */
+/* A walk through libev's manual, ev(3), section by section. */
 #ifndef WALK_H
 #define WALK_H
 
@@ -10,12 +8,10 @@
 
 #include <ev.h>
 
-typedef struct ev_loop Loop;
+#include "walk/sections.h"
+#include "walk/trace.h"
 
-struct section {
-  const char* name;
-  void (*walk)(void);
-};
+typedef struct ev_loop Loop;
 
 extern const struct section loop_sections[];
 extern const struct section watcher_sections[];
@@ -27,12 +23,6 @@ extern const struct section other_sections[];
 extern const struct section event_sections[];
 extern const struct section misuse_sections[];
 extern const struct section random_sections[];
-
-/* Prints a line of the trace. */
-void say(const char* format, ...) __attribute__((format(printf, 1, 2)));
-
-/* Exits with a message if an operation fails that is not part of libev. */
-void need(int holds, const char* text);
 
 /* Callbacks that print the events and the name that the watcher's `data` points to. */
 void on_io(Loop* loop, ev_io* w, int revents);
@@ -60,7 +50,6 @@ struct ends {
 };
 struct ends make_pipe(void);
 struct ends make_pair(void);
-void put(int fd, const char* bytes);
 void drain(int fd);
 
 #endif

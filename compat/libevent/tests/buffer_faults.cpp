@@ -3,9 +3,7 @@
 
 #include <unistd.h>
 
-#include <cstdarg>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -18,26 +16,12 @@ extern "C" {
 #include <event2/buffer_compat.h>
 }
 
-#include "failing_allocations.h"
+#include "allocation_faults.h"
 
-using failing_allocations::allocate;
-using failing_allocations::countdown;
-using failing_allocations::live;
-using failing_allocations::reallocate;
 using failing_allocations::release;
+using faults::report;
 
 namespace {
-
-int failures = 0;
-
-__attribute__((format(printf, 1, 2))) void report(const char* format, ...) {
-  std::va_list arguments;
-  va_start(arguments, format);
-  std::vprintf(format, arguments);
-  va_end(arguments);
-  std::putchar('\n');
-  ++failures;
-}
 
 std::string bytes_of(evbuffer* buffer) {
   std::string bytes(evbuffer_get_length(buffer), '?');
@@ -71,14 +55,12 @@ using Call = std::function<bool(evbuffer* one, evbuffer* other)>;
 
 /// Returns whether an allocation failed.
 bool call_once(const char* name, const Call& call, int failing) {
-  const int before = live;
   const Buffers buffers = make_buffers();
   const std::string one = bytes_of(buffers.one);
   const std::string other = bytes_of(buffers.other);
-  countdown = failing;
-  const bool succeeded = call(buffers.one, buffers.other);
-  const bool failed = countdown < 0;
-  countdown = -1;
+  bool succeeded = false;
+  const bool failed =
+      faults::fail_at(failing, [&] { succeeded = call(buffers.one, buffers.other); });
   if (!failed && !succeeded) report("%s fails with memory", name);
   if (!succeeded && (bytes_of(buffers.one) != one || bytes_of(buffers.other) != other))
     report("%s changed bytes although allocation %d failed", name, failing);
@@ -89,14 +71,11 @@ bool call_once(const char* name, const Call& call, int failing) {
   if (after.front() != 'x' || after.back() != 'x') report("%s broke the buffer", name);
   evbuffer_free(buffers.one);
   evbuffer_free(buffers.other);
-  if (live != before) report("%s leaks if allocation %d fails", name, failing);
   return failed;
 }
 
 void try_all(const char* name, const Call& call) {
-  int failing = 0;
-  while (call_once(name, call, failing)) ++failing;
-  std::printf("%s: %d allocations\n", name, failing);
+  faults::fail_each(name, [&](int failing) { return call_once(name, call, failing); });
 }
 
 int temporary_file() {
@@ -209,11 +188,6 @@ void callbacks() {
   });
 }
 
-void expect(bool holds, const char* text) {
-  if (!holds) report("not so: %s", text);
-}
-#define EXPECT(condition) expect(condition, #condition)
-
 /// A buffer with as many bytes as a size can be. None of them is looked at.
 void lengths() {
   evbuffer* const b = evbuffer_new();
@@ -245,13 +219,13 @@ void lengths() {
 }  // namespace
 
 int main() {
-  event_set_mem_functions(&allocate, &reallocate, &release);
-  event_set_log_callback([](int, const char*) {});
+  faults::replace_memory_functions();
   added_bytes();
   other_calls();
   files();
   callbacks();
   lengths();
-  if (live != 0) report("%d allocations are left", live);
-  return failures != 0 ? 1 : 0;
+  const int left = failing_allocations::live;
+  if (left != 0) report("%d allocations are left", left);
+  return faults::failures != 0 ? 1 : 0;
 }

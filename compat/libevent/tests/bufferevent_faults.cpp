@@ -10,8 +10,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cstdarg>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -24,30 +22,11 @@
 #include <event2/event_struct.h>
 #include <event2/listener.h>
 
-#include "failing_allocations.h"
+#include "allocation_faults.h"
 
-using failing_allocations::allocate;
-using failing_allocations::countdown;
-using failing_allocations::live;
-using failing_allocations::reallocate;
-using failing_allocations::release;
+using faults::report;
 
 namespace {
-
-int failures = 0;
-
-__attribute__((format(printf, 1, 2))) void report(const char* format, ...) {
-  std::va_list arguments;
-  va_start(arguments, format);
-  std::vprintf(format, arguments);
-  va_end(arguments);
-  std::putchar('\n');
-  ++failures;
-}
-void expect(bool holds, const char* text) {
-  if (!holds) report("not so: %s", text);
-}
-#define EXPECT(condition) expect(condition, #condition)
 
 /// Does not use events of its own, for which there may be no memory.
 void run_for(event_base* base, long ms) {
@@ -144,17 +123,11 @@ void exchange(event_base* base, Kind kind) {
 void exchanges(const char* name, Kind kind) {
   event_base* const base = event_base_new();
   exchange(base, kind);  // Allocates what the base keeps.
-  int failing = 0;
-  for (bool failed = true; failed; ++failing) {
-    const int before = live;
-    countdown = failing;
-    exchange(base, kind);
-    failed = countdown < 0;
-    countdown = -1;
+  faults::fail_each(name, [&](int failing) {
+    const bool was_reached = faults::fail_at(failing, [&] { exchange(base, kind); });
     run_ready(base);
-    if (live != before) report("%s: %d leaks, allocation %d", name, live - before, failing);
-  }
-  std::printf("%s: %d allocations\n", name, failing - 1);
+    return was_reached;
+  });
   event_base_free(base);
 }
 
@@ -385,8 +358,7 @@ void used_up_limit() {
 }  // namespace
 
 int main() {
-  event_set_mem_functions(&allocate, &reallocate, &release);
-  event_set_log_callback([](int, const char*) {});
+  faults::replace_memory_functions();
   ::alarm(60);
   exchanges("sockets", Kind::sockets);
   exchanges("filters", Kind::filters);
@@ -399,5 +371,5 @@ int main() {
   freed_members();
   freed_group();
   used_up_limit();
-  return failures != 0 ? 1 : 0;
+  return faults::failures != 0 ? 1 : 0;
 }

@@ -6,30 +6,16 @@
 
 #include <array>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <vector>
 
 #include <event2/event.h>
 #include <event2/thread.h>
 
-#include "failing_allocations.h"
+#include "allocation_faults.h"
 #include "failing_new.h"
 
-using failing_allocations::allocate;
-using failing_allocations::countdown;
-using failing_allocations::live;
-using failing_allocations::reallocate;
-using failing_allocations::release;
-
 namespace {
-
-int failures = 0;
-
-void report(const char* text, int failing) {
-  std::printf("allocation %d: %s\n", failing, text);
-  ++failures;
-}
 
 struct Counted {
   event* ev = nullptr;
@@ -110,11 +96,14 @@ const char* scenario(const Pairs& sockets) {
   return wrong;
 }
 
+void expect_right(const char* wrong, int failing) {
+  if (wrong != nullptr) faults::report("allocation %d: %s", failing, wrong);
+}
+
 }  // namespace
 
 int main(int argc, char**) {
-  event_set_mem_functions(allocate, reallocate, release);
-  event_set_log_callback([](int, const char*) {});
+  faults::replace_memory_functions();
   if (argc > 1) evthread_use_pthreads();
   Pairs sockets{};
   for (auto& pair : sockets) {
@@ -122,17 +111,12 @@ int main(int argc, char**) {
     if (::write(pair[1], "x", 1) != 1) std::abort();
   }
   // What is kept until the process ends is allocated now.
-  if (const char* const wrong = scenario(sockets)) report(wrong, -1);
-  int failing = 0;
-  for (bool failed = true; failed; ++failing) {
-    const int before = live;
-    countdown = failing;
-    const char* const wrong = scenario(sockets);
-    failed = countdown < 0;
-    countdown = -1;
-    if (wrong != nullptr) report(wrong, failing);
-    if (live != before) report("a leak", failing);
-  }
-  std::printf("%d allocations, %d failures\n", failing - 1, failures);
-  return failures == 0 ? 0 : 1;
+  expect_right(scenario(sockets), faults::none);
+  faults::fail_each("events", [&](int failing) {
+    const char* wrong = nullptr;
+    const bool was_reached = faults::fail_at(failing, [&] { wrong = scenario(sockets); });
+    expect_right(wrong, failing);
+    return was_reached;
+  });
+  return faults::failures != 0 ? 1 : 0;
 }

@@ -6,32 +6,17 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
-#include <new>
 
 #include <event2/bufferevent.h>
 #include <event2/dns.h>
 #include <event2/dns_struct.h>
 #include <event2/event.h>
 
-#include "failing_allocations.h"
-
-using failing_allocations::allocate;
-using failing_allocations::countdown;
-using failing_allocations::live;
-using failing_allocations::reallocate;
-using failing_allocations::release;
+#include "allocation_faults.h"
+#include "failing_new.h"
 
 namespace {
-
-int failures = 0;
-
-void expect(bool holds, const char* text, int failing) {
-  if (holds) return;
-  std::printf("allocation %d: not so: %s\n", failing, text);
-  ++failures;
-}
 
 constexpr const char* hosts_path = "/etc/hosts";
 
@@ -99,51 +84,29 @@ bool run(int failing) {
   bind(fd, any, size);
   getsockname(fd, any, &size);
   calls = 0;
-  countdown = failing;
-  evdns_server_port* const port = evdns_add_server_port_with_base(base, fd, 0, answer, nullptr);
-  if (port == nullptr) close(fd);
-  evdns_base* const dns = evdns_base_new(base, 0);
   int expected = 0;
-  if (dns != nullptr) {
-    evdns_base_nameserver_sockaddr_add(dns, any, size, 0);
-    expected = use(base, dns);
-    evdns_base_free(dns, failing % 2);
-  }
-  if (port != nullptr) evdns_close_server_port(port);
-  for (int i = 0; i < 10; ++i) event_base_loop(base, EVLOOP_NONBLOCK);
-  const bool has_failed = countdown < 0;
-
-  countdown = -1;
+  const bool was_reached = faults::fail_at(failing, [&] {
+    evdns_server_port* const port = evdns_add_server_port_with_base(base, fd, 0, answer, nullptr);
+    if (port == nullptr) close(fd);
+    if (evdns_base* const dns = evdns_base_new(base, 0)) {
+      evdns_base_nameserver_sockaddr_add(dns, any, size, 0);
+      expected = use(base, dns);
+      evdns_base_free(dns, failing % 2);
+    }
+    if (port != nullptr) evdns_close_server_port(port);
+    for (int i = 0; i < 10; ++i) event_base_loop(base, EVLOOP_NONBLOCK);
+  });
   event_base_free(base);
-  expect(calls <= expected, "each callback is invoked once", failing);
-  expect(has_failed || calls == expected, "each callback is invoked", failing);
-  return has_failed;
+  if (calls > expected || (!was_reached && calls < expected))
+    faults::report("allocation %d: %d callbacks, not %d", failing, calls, expected);
+  return was_reached;
 }
 
 }  // namespace
 
-// The allocations of C++ in the library use these, too.
-void* operator new(std::size_t size) {
-  if (void* const memory = allocate(size)) return memory;
-  throw std::bad_alloc();
-}
-void* operator new(std::size_t size, const std::nothrow_t& /*tag*/) noexcept {
-  return allocate(size);
-}
-void operator delete(void* memory) noexcept { release(memory); }
-void operator delete(void* memory, std::size_t) noexcept { release(memory); }
-
 int main() {
-  event_set_mem_functions(&allocate, &reallocate, &release);
-  constexpr int limit = 5000;
-  // What is allocated once.
-  run(limit);
-  int failing = 0;
-  for (bool was_reached = true; was_reached && failing < limit; ++failing) {
-    const int before = live;
-    was_reached = run(failing);
-    expect(live == before, "everything is freed", failing);
-  }
-  std::printf("%d allocations, %d failures\n", failing - 1, failures);
-  return failures != 0 ? 1 : 0;
+  faults::replace_memory_functions();
+  run(faults::none);  // What is allocated once.
+  faults::fail_each("resolver and server", &run);
+  return faults::failures != 0 ? 1 : 0;
 }

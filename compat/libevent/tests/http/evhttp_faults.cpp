@@ -6,7 +6,6 @@
 #include <sys/queue.h>
 #include <sys/socket.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <initializer_list>
 
@@ -17,23 +16,13 @@
 #include <event2/rpc.h>
 #include <event2/rpc_struct.h>
 
-#include "failing_allocations.h"
+#include "allocation_faults.h"
 #include "failing_new.h"
 
 using failing_allocations::allocate;
-using failing_allocations::countdown;
-using failing_allocations::live;
-using failing_allocations::reallocate;
 using failing_allocations::release;
 
 namespace {
-
-int failures = 0;
-
-void report(const char* text, int failing) {
-  std::printf("allocation %d: %s\n", failing, text);
-  ++failures;
-}
 
 struct Exchange {
   event_base* base = nullptr;
@@ -182,7 +171,8 @@ void run_calls(Exchange& exchange) {
 
 using Run = void (*)(Exchange& exchange);
 
-const char* scenario(Run run, int failing, int answers) {
+/// Returns whether the allocation was reached.
+bool scenario(Run run, int failing, int answers) {
   Exchange exchange;
   exchange.base = event_base_new();
   event* const limit = evtimer_new(
@@ -195,40 +185,30 @@ const char* scenario(Run run, int failing, int answers) {
       &exchange);
   constexpr timeval seconds{10, 0};
   event_add(limit, &seconds);
-  countdown = failing;
-  run(exchange);
-  // Frees bufferevents whose callbacks have ended.
-  event_base_loop(exchange.base, EVLOOP_NONBLOCK);
-  const bool failed = countdown < 0;
-  countdown = -1;
+  const bool was_reached = faults::fail_at(failing, [&] {
+    run(exchange);
+    // Frees bufferevents whose callbacks have ended.
+    event_base_loop(exchange.base, EVLOOP_NONBLOCK);
+  });
   event_free(limit);
   event_base_free(exchange.base);
-  if (exchange.hung) return "a request does not end";
-  if (!failed && exchange.answered != answers) return "not every request was answered";
-  return failed ? "" : nullptr;
+  if (exchange.hung) faults::report("allocation %d: a request does not end", failing);
+  if (!was_reached && exchange.answered != answers)
+    faults::report("allocation %d: not every request was answered", failing);
+  return was_reached;
 }
 
 void fail_each(const char* name, Run run, int answers) {
-  constexpr int none = 1 << 30;
   // What is kept until the process ends is allocated now.
-  if (scenario(run, none, answers) != nullptr) report("the scenario fails", -1);
-  int failing = 0;
-  for (const char* result = ""; result != nullptr; ++failing) {
-    const int before = live;
-    result = scenario(run, failing, answers);
-    if (result != nullptr && *result != '\0') report(result, failing);
-    if (live != before) report("a leak", failing);
-  }
-  std::printf("%s: %d allocations\n", name, failing - 1);
+  scenario(run, faults::none, answers);
+  faults::fail_each(name, [&](int failing) { return scenario(run, failing, answers); });
 }
 
 }  // namespace
 
 int main() {
-  event_set_mem_functions(allocate, reallocate, release);
-  event_set_log_callback([](int, const char*) {});
+  faults::replace_memory_functions();
   fail_each("requests", &run_requests, 3);
   fail_each("calls", &run_calls, 4);
-  std::printf("%d failures\n", failures);
-  return failures == 0 ? 0 : 1;
+  return faults::failures != 0 ? 1 : 0;
 }

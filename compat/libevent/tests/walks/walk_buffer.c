@@ -1,32 +1,10 @@
-/* The main function of the walks, and what they share. */
+/* What the walks through buffers, bufferevents and evhttp share. */
 #define _GNU_SOURCE
 #include <ctype.h>
-#include <dlfcn.h>
-#include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "walk_bufferevent.h"
-
-void say(const char* format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  vprintf(format, arguments);
-  va_end(arguments);
-  putchar('\n');
-  /* The section may end with a crash. */
-  fflush(stdout);
-}
-
-void need(int holds, const char* what) {
-  if (holds) return;
-  fprintf(stderr, "walk: %s failed: %s\n", what, strerror(errno));
-  exit(3);
-}
 
 void show(const char* name, struct evbuffer* buffer) {
   enum { shown_max = 60 };
@@ -61,40 +39,4 @@ struct evbuffer* make(const char* bytes) {
   return buffer;
 }
 
-static int walk(const struct section* section) {
-  int status = -1;
-  pid_t pid;
-  say("%s", section->name);
-  pid = fork();
-  need(pid >= 0, "fork");
-  if (pid == 0) {
-    alarm(30);
-    section->walk();
-    fflush(stdout);
-    _exit(0);
-  }
-  need(waitpid(pid, &status, 0) == pid, "waitpid");
-  if (status != 0) say("%s: ended with status %x", section->name, (unsigned)status);
-  return status != 0;
-}
-
-int main(int argc, char** argv) {
-  size_t i;
-  int failed = 0, found = 0;
-  const struct section* section;
-  if (argc > 1 && strcmp(argv[1], "--library") == 0) {
-    Dl_info info;
-    need(dladdr(dlsym(RTLD_DEFAULT, "evbuffer_new"), &info) != 0, "dladdr");
-    puts(info.dli_fname);
-    return 0;
-  }
-  for (i = 0; all_sections[i] != NULL; ++i) {
-    for (section = all_sections[i]; section->name; ++section) {
-      if (argc > 1 && strcmp(argv[1], section->name) != 0) continue;
-      ++found;
-      failed |= walk(section);
-    }
-  }
-  need(found > 0, "finding the section");
-  return failed;
-}
+const char* const library_function = "evbuffer_new";

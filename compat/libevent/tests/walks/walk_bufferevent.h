@@ -40,7 +40,6 @@ const char* what_names(int kind);
 
 /* Runs the loop without waiting until nothing happens any more. */
 void turn(struct event_base* base);
-void put(int fd, const char* bytes);
 void get(int fd);
 
 #endif

@@ -76,10 +76,6 @@ void turn(struct event_base* base) {
   for (i = 0; i < 6; ++i) event_base_loop(base, EVLOOP_NONBLOCK);
 }
 
-void put(int fd, const char* bytes) {
-  need(send(fd, bytes, strlen(bytes), MSG_NOSIGNAL) == (ssize_t)strlen(bytes), "send");
-}
-
 void get(int fd) {
   char bytes[200];
   ssize_t n = read(fd, bytes, sizeof bytes);

@@ -1,34 +1,16 @@
-/* The walk through evdns: its main program, and the nameservers and helpers of its sections. */
+/* The walk through evdns: the nameservers and helpers of its sections. */
 #define _GNU_SOURCE
 #include "walk_dns.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>
-#include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 int results;
-
-void say(const char* format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  vprintf(format, arguments);
-  va_end(arguments);
-  putchar('\n');
-  fflush(stdout);
-}
-
-void need(int holds, const char* what) {
-  if (holds) return;
-  fprintf(stderr, "walk: %s failed: %s\n", what, strerror(errno));
-  exit(3);
-}
 
 void show_bytes(const char* name, const unsigned char* bytes, size_t size) {
   char text[4096];
@@ -207,31 +189,7 @@ void answer(struct evdns_server_request* request, void* argument) {
   need(evdns_server_request_respond(request, code) == 0, "respond");
 }
 
-static int walk(const struct section* section) {
-  int status = -1;
-  pid_t pid;
-  say("%s", section->name);
-  pid = fork();
-  need(pid >= 0, "fork");
-  if (pid == 0) {
-    alarm(60);
-    section->walk();
-    fflush(stdout);
-    _exit(0);
-  }
-  need(waitpid(pid, &status, 0) == pid, "waitpid");
-  if (status != 0) say("  ended with status %x", (unsigned)status);
-  return status != 0;
-}
+const struct section* const all_sections[] = {dns_client_sections, dns_addrinfo_sections,
+                                              dns_server_sections, NULL};
 
-int main(void) {
-  static const struct section* const all[] = {dns_client_sections, dns_addrinfo_sections,
-                                              dns_server_sections};
-  size_t i;
-  int failed = 0;
-  for (i = 0; i < sizeof all / sizeof *all; ++i) {
-    const struct section* section;
-    for (section = all[i]; section->name != NULL; ++section) failed |= walk(section);
-  }
-  return failed;
-}
+const char* const library_function = "evdns_base_new";

@@ -1,5 +1,4 @@
-/* A walk through the manual's chapter on evdns: a resolver, and servers in the same process. Each
-   section runs in a process of its own and prints what happens. */
+/* A walk through the manual's chapter on evdns: a resolver, and servers in the same process. */
 #ifndef WALK_DNS_H
 #define WALK_DNS_H
 
@@ -11,18 +10,12 @@
 #include <event2/event.h>
 #include <event2/util.h>
 
-struct section {
-  const char* name;
-  void (*walk)(void);
-};
+#include "walk/sections.h"
+#include "walk/trace.h"
+
 extern const struct section dns_client_sections[];
 extern const struct section dns_addrinfo_sections[];
 extern const struct section dns_server_sections[];
-
-void say(const char* format, ...) __attribute__((format(printf, 1, 2)));
-/* Ends the process unless it holds. */
-void need(int holds, const char* text);
-#define SAY(expression) say("  %s: %ld", #expression, (long)(expression))
 
 /* A base, a resolver and a server that answers by the first label of the name. */
 struct world {

@@ -3,7 +3,6 @@
 #define _GNU_SOURCE
 #include "walk_event.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,15 +14,6 @@
 #include <event2/util.h>
 
 struct event_base* base;
-
-void say(const char* format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  vprintf(format, arguments);
-  va_end(arguments);
-  putchar('\n');
-  fflush(stdout);
-}
 
 void section(const char* name) { say("%s", name); }
 
@@ -72,9 +62,6 @@ void on_log(int severity, const char* text) { say("    log %d: %s", severity, te
 
 void pair(int ends[2]) {
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) != 0) abort();
-}
-void put(int fd, const char* text) {
-  if (write(fd, text, strlen(text)) < 0) abort();
 }
 
 static void configurations(void) {

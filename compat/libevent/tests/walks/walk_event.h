@@ -1,15 +1,13 @@
-/* A walk through the chapters of libevent's manual on bases, loops and events. It prints what
-   happens, and the test compares the output of the original and of the drop-in line by line. */
+/* A walk through the chapters of libevent's manual on bases, loops and events, in one process. */
 #ifndef WALK_EVENT_H
 #define WALK_EVENT_H
 
 #include <event2/event.h>
 
+#include "walk/trace.h"
+
 /* Of the current section. */
 extern struct event_base* base;
-
-void say(const char* format, ...);
-#define SAY(call) say("  %s = %lld", #call, (long long)(call))
 
 void section(const char* name);
 /* Begins a section with a new base. */
@@ -30,7 +28,6 @@ struct event* make(int fd, short events, const char* name);
 void counts(void);
 
 void pair(int ends[2]);
-void put(int fd, const char* text);
 
 /* Sections of walk_event_descriptors.c. */
 void pending(void);
