@@ -3,7 +3,6 @@
 
 #include <cerrno>
 #include <concepts>
-#include <coroutine>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -15,8 +14,8 @@
 
 #include <tambour/base/clock.h>
 #include <tambour/base/result.h>
+#include <tambour/detail/shared_receiver.h>
 #include <tambour/detail/shared_wait.h>
-#include <tambour/task/task.h>
 
 #pragma GCC visibility push(default)
 
@@ -112,7 +111,7 @@ class Broadcast {
 
 /// The messages and the waits. The lock must be held for all functions but capacity().
 template <std::copy_constructible T>
-class Broadcast<T>::State final : public detail::SharedState {
+class Broadcast<T>::State final : public detail::ObservedState {
  public:
   State(std::size_t capacity, const std::source_location& created_at) : slots_(capacity) {
     if (capacity == 0) [[unlikely]]
@@ -121,7 +120,7 @@ class Broadcast<T>::State final : public detail::SharedState {
 
   [[nodiscard]] std::size_t capacity() const noexcept { return slots_.size(); }
   [[nodiscard]] int error_of_use() const noexcept {
-    return is_of_parent() ? ECANCELED : end_error_;
+    return is_of_parent() ? ECANCELED : end_error();
   }
 
   void put(T& value, std::optional<T>& replaced) noexcept {
@@ -130,14 +129,14 @@ class Broadcast<T>::State final : public detail::SharedState {
     replaced.swap(slot);
     slot.emplace(std::move(value));
     ++next;
-    while (detail::SharedWait* const wait = waiting.front()) wait->wake(0);
+    wake_all(0);
   }
 
   /// Copies the next message of a receiver that has seen all messages before `cursor`. Returns 0 or
   /// an errno value; EAGAIN: there is no message.
   int get(std::uint64_t& cursor, std::optional<Message>& message) {
     if (is_of_parent()) return ECANCELED;
-    if (cursor == next) return end_error_ != 0 ? end_error_ : EAGAIN;
+    if (cursor == next) return end_error() != 0 ? end_error() : EAGAIN;
     const std::uint64_t oldest = next > capacity() ? next - capacity() : 0;
     const std::uint64_t missed = cursor < oldest ? oldest - cursor : 0;
     message.emplace(*slots_[(cursor + missed) % capacity()], missed);
@@ -145,32 +144,27 @@ class Broadcast<T>::State final : public detail::SharedState {
     return 0;
   }
 
-  void end(int error) noexcept {
-    if (end_error_ != ECANCELED) end_error_ = error;
-    while (detail::SharedWait* const wait = waiting.front()) wait->wake(error);
-  }
-
   std::uint64_t next = 0;  ///< The number of the next message.
   std::size_t receivers = 0;
-  detail::SharedWaits waiting;
 
  private:
   std::vector<std::optional<T>> slots_;
-  int end_error_ = 0;  ///< EPIPE: the broadcast is closed. ECANCELED: it is destroyed.
 };
 
 /// A subscription. May be moved between threads, but is used by one thread at a time. Not while a
 /// task awaits receive(): then it must be moved or destroyed on the thread of that task.
 template <std::copy_constructible T>
-class Broadcast<T>::Receiver {
+class Broadcast<T>::Receiver
+    : private detail::SharedReceiver<typename Broadcast<T>::Receiver, typename Broadcast<T>::State,
+                                     typename Broadcast<T>::Message> {
+  using Base = detail::SharedReceiver<Receiver, State, Message>;
+
  public:
+  /// The awaitable of receive(). May be moved until it is awaited.
+  using Receive = typename Base::Wait;
+
   Receiver(Receiver&& other) noexcept
-      : state_(std::move(other.state_)),
-        cursor_(other.cursor_),
-        missed_(other.missed_),
-        waiting_(std::exchange(other.waiting_, nullptr)) {
-    if (waiting_ != nullptr) waiting_->receiver_ = this;
-  }
+      : Base(static_cast<Base&&>(other)), cursor_(other.cursor_), missed_(other.missed_) {}
   Receiver& operator=(Receiver&& other) noexcept {
     if (this != &other) {
       std::destroy_at(this);
@@ -180,24 +174,22 @@ class Broadcast<T>::Receiver {
   }
   /// If a task waits, its wait fails with ECANCELED.
   ~Receiver() {
-    if (waiting_ != nullptr) waiting_->end();
-    if (state_ == nullptr) return;
-    const auto lock = state_->lock();
-    --state_->receivers;
+    if (!this->has_state()) return;
+    const auto lock = this->state().lock();
+    --this->state().receivers;
   }
-
-  class Receive;
 
   /// Waits for the next message. Fails with EPIPE if the broadcast is closed and there is none, and
   /// with ECANCELED. Cancellation: a receive() that fails has not consumed a message. One task at a
   /// time may wait; a second one aborts with a message. Fails with EAGAIN if try_receive() has
   /// taken the message before the task resumed. Throws std::bad_alloc when it has to wait, and what
   /// copying a message throws, which is then not consumed.
-  [[nodiscard]] Receive receive() noexcept { return Receive(*this); }
+  [[nodiscard]] Receive receive() noexcept { return this->wait(); }
 
   /// Receives without waiting. Fails with EAGAIN if there is no message, and like receive().
   Result<Message> try_receive() {
     std::optional<Message> message;
+    const auto lock = this->state().lock();
     if (const int error = get(message); error != 0) return std::unexpected(system_error(error));
     return *std::move(message);
   }
@@ -206,18 +198,7 @@ class Broadcast<T>::Receiver {
   /// and like receive(). On a thread that runs a loop, which would be blocked, it aborts with a
   /// message if it has to wait.
   Result<Message> blocking_receive(Duration limit = Duration::max()) {
-    std::optional<Message> message;
-    auto lock = state_->lock();
-    int error = state_->get(cursor_, message);
-    if (error == EAGAIN) {
-      detail::ThreadWait wait("Broadcast::Receiver::blocking_receive()");
-      state_->waiting.push_back(wait);
-      error = wait.wait(lock, limit) ? wait.error() : ETIMEDOUT;
-      if (error == 0) error = state_->get(cursor_, message);
-    }
-    if (error != 0) return std::unexpected(system_error(error));
-    missed_ += message->missed;
-    return *std::move(message);
+    return this->block(limit, "Broadcast::Receiver::blocking_receive()");
   }
 
   /// How many messages this receiver has missed, in total.
@@ -225,93 +206,26 @@ class Broadcast<T>::Receiver {
 
  private:
   friend class Broadcast;
-  explicit Receiver(std::shared_ptr<State> state) noexcept : state_(std::move(state)) {
-    const auto lock = state_->lock();
-    cursor_ = state_->next;
-    ++state_->receivers;
+  friend Base;
+  friend Receive;
+  static constexpr const char* wait_function = "Broadcast::Receiver::receive()";
+
+  explicit Receiver(std::shared_ptr<State> state) noexcept : Base(std::move(state)) {
+    const auto lock = this->state().lock();
+    cursor_ = this->state().next;
+    ++this->state().receivers;
   }
 
-  /// Returns 0 or an errno value.
   int get(std::optional<Message>& message) {
-    const auto lock = state_->lock();
-    return get_locked(message);
-  }
-  int get_locked(std::optional<Message>& message) {
-    const int error = state_->get(cursor_, message);
+    const int error = this->state().get(cursor_, message);
     if (error == 0) missed_ += message->missed;
     return error;
   }
+  /// Fails with EAGAIN if try_receive() has taken the message.
+  int get_woken(std::optional<Message>& message) { return get(message); }
 
-  std::shared_ptr<State> state_;
   std::uint64_t cursor_ = 0;
   std::uint64_t missed_ = 0;
-  Receive* waiting_ = nullptr;
-};
-
-/// The awaitable of receive(). May be moved until it is awaited.
-template <std::copy_constructible T>
-class [[nodiscard]] Broadcast<T>::Receiver::Receive final : private detail::SharedTaskWait {
- public:
-  static constexpr bool is_cancel_safe = true;
-
-  Receive(Receive&& other) noexcept
-      : SharedTaskWait(static_cast<SharedTaskWait&&>(other), "Broadcast::Receiver::receive()"),
-        receiver_(std::exchange(other.receiver_, nullptr)) {}
-  Receive& operator=(Receive&&) = delete;
-  ~Receive() {
-    leave();
-    forget_receiver();
-  }
-
-  [[nodiscard]] bool await_ready() {
-    const auto lock = state().lock();
-    return get();
-  }
-  template <HasTaskContext Promise>
-  bool await_suspend(std::coroutine_handle<Promise> awaiting) {
-    if (receiver_->waiting_ != nullptr) [[unlikely]]
-      detail::fail_on_second_wait("Broadcast::Receiver::receive()");
-    if (!wait_in(receiver_->state_->waiting, awaiting, [this] { return get(); })) return false;
-    receiver_->waiting_ = this;
-    return true;
-  }
-  Result<Message> await_resume() {
-    const bool was_woken = is_woken() && error() == 0;
-    if (was_woken && receiver_ != nullptr) {
-      const auto lock = state().lock();
-      // False if try_receive() has taken the message meanwhile.
-      if (!get()) set_error(EAGAIN);
-    }
-    forget_receiver();
-    if (message_) return *std::move(message_);
-    return std::unexpected(system_error(error()));
-  }
-
- private:
-  friend class Receiver;
-  explicit Receive(Receiver& receiver) noexcept
-      : SharedTaskWait(receiver.state_), receiver_(&receiver) {}
-
-  /// Returns false if there is no message. The lock is held.
-  bool get() {
-    const int error = receiver_->get_locked(message_);
-    if (error == EAGAIN) return false;
-    if (error != 0) set_error(error);
-    return true;
-  }
-  /// The receiver is destroyed.
-  void end() noexcept {
-    receiver_ = nullptr;
-    cancel();
-  }
-  void forget_receiver() noexcept {
-    if (receiver_ != nullptr && receiver_->waiting_ == this) receiver_->waiting_ = nullptr;
-  }
-  /// A message is consumed when the task resumes.
-  bool give_back() noexcept override { return true; }
-
-  Receiver* receiver_;  ///< Null: it was destroyed during the wait.
-  std::optional<Message> message_;
 };
 
 }  // namespace tambour

@@ -3,7 +3,6 @@
 
 #include <cerrno>
 #include <concepts>
-#include <coroutine>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -12,8 +11,7 @@
 
 #include <tambour/base/clock.h>
 #include <tambour/base/result.h>
-#include <tambour/detail/shared_wait.h>
-#include <tambour/task/task.h>
+#include <tambour/detail/shared_receiver.h>
 
 #pragma GCC visibility push(default)
 
@@ -80,7 +78,7 @@ class Watch {
 /// The value and the waits. The lock must be held for all functions.
 template <std::copy_constructible T>
   requires std::is_nothrow_swappable_v<T>
-class Watch<T>::State final : public detail::SharedState {
+class Watch<T>::State final : public detail::ObservedState {
  public:
   explicit State(T value) : value_(std::move(value)) {}
 
@@ -89,7 +87,7 @@ class Watch<T>::State final : public detail::SharedState {
     using std::swap;
     swap(value_, value);
     ++version_;
-    while (detail::SharedWait* const wait = waiting.front()) wait->wake(0);
+    wake_all(0);
   }
   [[nodiscard]] const T& value() const noexcept { return value_; }
   [[nodiscard]] std::uint64_t version() const noexcept { return version_; }
@@ -98,37 +96,30 @@ class Watch<T>::State final : public detail::SharedState {
   /// EAGAIN: it is.
   int get_changed(std::uint64_t& seen, std::optional<T>& value) {
     if (is_of_parent()) return ECANCELED;
-    if (seen == version_) return end_error_ != 0 ? end_error_ : EAGAIN;
+    if (seen == version_) return end_error() != 0 ? end_error() : EAGAIN;
     value.emplace(value_);
     seen = version_;
     return 0;
   }
 
-  void end(int error) noexcept {
-    if (end_error_ != ECANCELED) end_error_ = error;
-    while (detail::SharedWait* const wait = waiting.front()) wait->wake(error);
-  }
-
-  detail::SharedWaits waiting;
-
  private:
   T value_;
   std::uint64_t version_ = 0;
-  int end_error_ = 0;  ///< EPIPE: the object is closed. ECANCELED: it is destroyed.
 };
 
 /// A subscription. May be moved between threads, but is used by one thread at a time. Not while a
 /// task awaits changed(): then it must be moved or destroyed on the thread of that task.
 template <std::copy_constructible T>
   requires std::is_nothrow_swappable_v<T>
-class Watch<T>::Receiver {
+class Watch<T>::Receiver
+    : private detail::SharedReceiver<typename Watch<T>::Receiver, typename Watch<T>::State, T> {
+  using Base = detail::SharedReceiver<Receiver, State, T>;
+
  public:
-  Receiver(Receiver&& other) noexcept
-      : state_(std::move(other.state_)),
-        seen_(other.seen_),
-        waiting_(std::exchange(other.waiting_, nullptr)) {
-    if (waiting_ != nullptr) waiting_->receiver_ = this;
-  }
+  /// The awaitable of changed(). May be moved until it is awaited.
+  using Changed = typename Base::Wait;
+
+  Receiver(Receiver&& other) noexcept : Base(static_cast<Base&&>(other)), seen_(other.seen_) {}
   Receiver& operator=(Receiver&& other) noexcept {
     if (this != &other) {
       std::destroy_at(this);
@@ -137,121 +128,54 @@ class Watch<T>::Receiver {
     return *this;
   }
   /// If a task waits, its wait fails with ECANCELED.
-  ~Receiver() {
-    if (waiting_ != nullptr) waiting_->end();
-  }
-
-  class Changed;
+  ~Receiver() = default;
 
   /// Waits until there is a value that this receiver has not seen, and returns the latest one.
   /// Fails with EPIPE if the Watch is closed, and with ECANCELED. Cancellation: a changed() that
   /// fails has not consumed the change. One task at a time may wait; a second one aborts with a
   /// message. Throws std::bad_alloc when it has to wait, and what copying a value throws.
-  [[nodiscard]] Changed changed() noexcept { return Changed(*this); }
+  [[nodiscard]] Changed changed() noexcept { return this->wait(); }
 
   /// For plain threads: blocks until the value has changed, for at most `limit`. Fails with
   /// ETIMEDOUT, and like changed(). On a thread that runs a loop, which would be blocked, it aborts
   /// with a message if it has to wait.
   Result<T> blocking_changed(Duration limit = Duration::max()) {
-    std::optional<T> value;
-    auto lock = state_->lock();
-    int error = state_->get_changed(seen_, value);
-    if (error == EAGAIN) {
-      detail::ThreadWait wait("Watch::Receiver::blocking_changed()");
-      state_->waiting.push_back(wait);
-      error = wait.wait(lock, limit) ? wait.error() : ETIMEDOUT;
-      if (error == 0) error = state_->get_changed(seen_, value);
-    }
-    if (error != 0) return std::unexpected(system_error(error));
-    return *std::move(value);
+    return this->block(limit, "Watch::Receiver::blocking_changed()");
   }
 
   /// A copy of the latest value, which this receiver has then seen.
   [[nodiscard]] T get() {
-    const auto lock = state_->lock();
-    T value = state_->value();
-    seen_ = state_->version();
+    const auto lock = this->state().lock();
+    T value = this->state().value();
+    seen_ = this->state().version();
     return value;
   }
   /// True if changed() would return a value at once.
   [[nodiscard]] bool has_changed() const noexcept {
-    const auto lock = state_->lock();
-    return seen_ != state_->version();
+    const auto lock = this->state().lock();
+    return seen_ != this->state().version();
   }
 
  private:
   friend class Watch;
-  explicit Receiver(std::shared_ptr<State> state) noexcept : state_(std::move(state)) {
-    const auto lock = state_->lock();
-    seen_ = state_->version();
+  friend Base;
+  friend Changed;
+  static constexpr const char* wait_function = "Watch::Receiver::changed()";
+
+  explicit Receiver(std::shared_ptr<State> state) noexcept : Base(std::move(state)) {
+    const auto lock = this->state().lock();
+    seen_ = this->state().version();
   }
 
-  std::shared_ptr<State> state_;
+  int get(std::optional<T>& value) { return this->state().get_changed(seen_, value); }
+  /// Returns the latest value, also if get() has returned it meanwhile.
+  int get_woken(std::optional<T>& value) {
+    value.emplace(this->state().value());
+    seen_ = this->state().version();
+    return 0;
+  }
+
   std::uint64_t seen_ = 0;
-  Changed* waiting_ = nullptr;
-};
-
-/// The awaitable of changed(). May be moved until it is awaited.
-template <std::copy_constructible T>
-  requires std::is_nothrow_swappable_v<T>
-class [[nodiscard]] Watch<T>::Receiver::Changed final : private detail::SharedTaskWait {
- public:
-  static constexpr bool is_cancel_safe = true;
-
-  Changed(Changed&& other) noexcept
-      : SharedTaskWait(static_cast<SharedTaskWait&&>(other), "Watch::Receiver::changed()"),
-        receiver_(std::exchange(other.receiver_, nullptr)) {}
-  Changed& operator=(Changed&&) = delete;
-  ~Changed() {
-    leave();
-    forget_receiver();
-  }
-
-  [[nodiscard]] bool await_ready() {
-    const auto lock = state().lock();
-    return get();
-  }
-  template <HasTaskContext Promise>
-  bool await_suspend(std::coroutine_handle<Promise> awaiting) {
-    if (receiver_->waiting_ != nullptr) [[unlikely]]
-      detail::fail_on_second_wait("Watch::Receiver::changed()");
-    if (!wait_in(receiver_->state_->waiting, awaiting, [this] { return get(); })) return false;
-    receiver_->waiting_ = this;
-    return true;
-  }
-  Result<T> await_resume() {
-    const bool was_woken = is_woken() && error() == 0;
-    if (was_woken && receiver_ != nullptr) value_.emplace(receiver_->get());
-    forget_receiver();
-    if (value_) return *std::move(value_);
-    return std::unexpected(system_error(error()));
-  }
-
- private:
-  friend class Receiver;
-  explicit Changed(Receiver& receiver) noexcept
-      : SharedTaskWait(receiver.state_), receiver_(&receiver) {}
-
-  /// Returns false if the value has not changed. The lock is held.
-  bool get() {
-    const int error = receiver_->state_->get_changed(receiver_->seen_, value_);
-    if (error == EAGAIN) return false;
-    if (error != 0) set_error(error);
-    return true;
-  }
-  /// The receiver is destroyed.
-  void end() noexcept {
-    receiver_ = nullptr;
-    cancel();
-  }
-  void forget_receiver() noexcept {
-    if (receiver_ != nullptr && receiver_->waiting_ == this) receiver_->waiting_ = nullptr;
-  }
-  /// The change is consumed when the task resumes.
-  bool give_back() noexcept override { return true; }
-
-  Receiver* receiver_;  ///< Null: it was destroyed during the wait.
-  std::optional<T> value_;
 };
 
 }  // namespace tambour
