@@ -8,10 +8,10 @@
 #include <optional>
 
 #include "backend/epoll.h"
+#include "backend/io_uring/uring.h"
 #include "backend/poll.h"
 #include "backend/readiness.h"
 #include "backend/select.h"
-#include "backend/uring.h"
 #include "base/failure.h"
 #include "base/system_call.h"
 

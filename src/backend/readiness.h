@@ -25,7 +25,7 @@
 
 #include "backend/backend.h"
 #include "backend/fd_records.h"
-#include "backend/file_ring.h"
+#include "backend/io_uring/file_ring.h"
 #include "backend/wake_up.h"
 #include "base/failure.h"
 #include "base/probe.h"

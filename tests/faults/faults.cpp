@@ -10,14 +10,14 @@
 
 #include <liburing.h>
 
-#include "backend/ring_files.h"
+#include "backend/io_uring/ring_files.h"
 
 namespace tambour::test {
 namespace {
 
 constinit std::atomic<Faults*> plan{nullptr};
 
-/// The user_data of completions that belong to no operation (backend/uring.cpp).
+/// The user_data of completions that belong to no operation (backend/io_uring/uring.cpp).
 constexpr std::uint64_t nothing_to_do = ~std::uint64_t{0};
 
 /// Returns whether the completion is of a file operation that returns a descriptor.

@@ -1,6 +1,6 @@
 // Ring: opens an io_uring with the flags that the kernel supports, enters it, reaps completions,
 // and survives fork(2).
-#include "backend/ring.h"
+#include "backend/io_uring/ring.h"
 
 #include <unistd.h>
 

@@ -8,7 +8,7 @@
 
 #include "backend/backend.h"
 #include "backend/fd_records.h"
-#include "backend/ring.h"
+#include "backend/io_uring/ring.h"
 #include "backend/wake_up.h"
 
 namespace tambour::detail::backend {

@@ -1,6 +1,6 @@
 // FileRing: an io_uring for file operations, whose completions an eventfd announces to the poller
 // of the loop.
-#include "backend/file_ring.h"
+#include "backend/io_uring/file_ring.h"
 
 #include <atomic>
 #include <cerrno>

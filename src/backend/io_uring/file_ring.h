@@ -8,7 +8,7 @@
 #include <tambour/loop/options.h>
 
 #include "backend/file_operation.h"
-#include "backend/ring.h"
+#include "backend/io_uring/ring.h"
 #include "base/ready_queue.h"
 
 namespace tambour::detail::backend {

@@ -1,5 +1,5 @@
 // The backend io_uring: polls, changes of interest and file operations are entries of one ring.
-#include "backend/uring.h"
+#include "backend/io_uring/uring.h"
 
 #include <poll.h>
 

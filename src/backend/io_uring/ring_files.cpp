@@ -1,6 +1,6 @@
 // RingFiles: submits file operations to a ring, continues those that the kernel has done in part,
 // and finds out which operations it supports.
-#include "backend/ring_files.h"
+#include "backend/io_uring/ring_files.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -9,7 +9,7 @@
 #include <liburing.h>
 
 #include "backend/file_operation.h"
-#include "backend/ring_files.h"
+#include "backend/io_uring/ring_files.h"
 #include "base/ready_queue.h"
 
 namespace tambour::detail::backend {
