@@ -15,8 +15,10 @@
 #include <tambour/task/scope.h>
 #include <tambour/task/sleep.h>
 
+#include "files/scenes.h"
 #include "support/on_every_backend.h"
 #include "support/process.h"
+#include "support/rough_host.h"
 #include "support/temporary_folder.h"
 
 namespace tambour::contents_test {
@@ -178,17 +180,11 @@ Task<> play_with_unnamed_files(std::string folder) {
   EXPECT_EQ(error_of(co_await fs::create_unnamed(folder + "/none")), system_error(ENOENT));
 }
 
-Task<> in_folder(std::string folder, Task<> (*scene)(std::string)) {
-  const auto created = co_await fs::create_directories(folder);
-  EXPECT_TRUE(created) << error_of(created).message();
-  co_await scene(folder);
-}
-
 Task<> play_all(std::string folder) {
-  co_await in_folder(folder + "/replacement", play_with_replacement);
-  co_await in_folder(folder + "/copies", play_with_copies);
-  co_await in_folder(folder + "/temporaries", play_with_temporaries);
-  co_await in_folder(folder + "/unnamed", play_with_unnamed_files);
+  co_await test::play_in(folder + "/replacement", play_with_replacement);
+  co_await test::play_in(folder + "/copies", play_with_copies);
+  co_await test::play_in(folder + "/temporaries", play_with_temporaries);
+  co_await test::play_in(folder + "/unnamed", play_with_unnamed_files);
 }
 
 class Contents : public test::OnEveryBackend {
@@ -268,16 +264,9 @@ TEST_P(Contents, of_a_copy_that_is_stopped_are_removed) {
 }
 
 TEST(SimulatedContents, behave_like_those_of_the_kernel) {
-  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
-    sim::Options options = sim::Options::rough(seed);
-    options.no_descriptors = options.no_memory = 0;
-    sim::Simulation simulation(seed, options);
-    sim::Host& host = simulation.add_host("host");
-    EventLoop loop(host.loop_options());
-    spawn(loop, play_all("/folder"));
-    EXPECT_EQ(simulation.run(), sim::End::finished);
-    EXPECT_EQ(host.descriptors(), 0U);
-  }
+  for (std::uint64_t seed = 1; seed <= 3; ++seed)
+    test::run_on_rough_host(seed,
+                            [](sim::Host&, EventLoop& loop) { spawn(loop, play_all("/folder")); });
 }
 
 TEST(SimulatedContents, stay_as_they_were_when_replacing_them_fails) {

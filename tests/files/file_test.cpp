@@ -28,6 +28,7 @@
 #include "support/blocks.h"
 #include "support/on_every_backend.h"
 #include "support/process.h"
+#include "support/rough_host.h"
 #include "support/scale.h"
 #include "support/temporary_folder.h"
 
@@ -457,20 +458,15 @@ TEST_P(Files, work_in_a_forked_child) {
 class SimulatedDisk : public testing::Test {
  public:
   static std::string play(std::uint64_t seed) {
-    sim::Options options = sim::Options::rough(seed);
-    options.no_descriptors = options.no_memory = 0;
-    sim::Simulation simulation(seed, options);
-    sim::Host& host = simulation.add_host("host");
-    EventLoop loop(host.loop_options());
     bool can = false;
-    EXPECT_EQ(host.mkdir("/folder", 0755), 0);
-    spawn(loop, play_with_files("/folder"));
-    spawn(loop, play_with_buffers("/folder"));
-    spawn(loop, play_without_cache("/folder", true, can));
-    EXPECT_EQ(simulation.run(), sim::End::finished);
-    EXPECT_EQ(host.descriptors(), 0U);
+    std::string trace = test::run_on_rough_host(seed, [&can](sim::Host& host, EventLoop& loop) {
+      EXPECT_EQ(host.mkdir("/folder", 0755), 0);
+      spawn(loop, play_with_files("/folder"));
+      spawn(loop, play_with_buffers("/folder"));
+      spawn(loop, play_without_cache("/folder", true, can));
+    });
     EXPECT_TRUE(can);
-    return simulation.trace();
+    return trace;
   }
 };
 

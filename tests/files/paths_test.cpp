@@ -16,7 +16,9 @@
 #include <tambour/task/scope.h>
 #include <tambour/task/sleep.h>
 
+#include "files/scenes.h"
 #include "support/on_every_backend.h"
+#include "support/rough_host.h"
 #include "support/scale.h"
 #include "support/temporary_folder.h"
 
@@ -74,7 +76,7 @@ Task<> play_with_statuses(std::string folder) {
   EXPECT_EQ(co_await fs::exists(path), true);
   EXPECT_EQ(co_await fs::exists(path + "/below"), false);
   EXPECT_TRUE(co_await fs::set_permissions(path, 0640));
-  const fs::Time time(std::chrono::sys_days(std::chrono::year(2001) / 2 / 3) + 123456789ns);
+  const WallTime time(std::chrono::sys_days(std::chrono::year(2001) / 2 / 3) + 123456789ns);
   EXPECT_TRUE(co_await fs::set_times(path, std::nullopt, time));
   const auto changed = co_await fs::status(path);
   EXPECT_TRUE(changed);
@@ -274,21 +276,14 @@ Task<> play_with_removal(std::string folder) {
   EXPECT_EQ(co_await names_in(folder), "");
 }
 
-/// Runs `scene` in a directory of its own.
-Task<> in_folder(std::string folder, Task<> (*scene)(std::string)) {
-  const auto created = co_await fs::create_directories(folder);
-  EXPECT_TRUE(created) << error_of(created).message();
-  co_await scene(folder);
-}
-
 Task<> play_all(std::string folder) {
-  co_await in_folder(folder + "/statuses", play_with_statuses);
-  co_await in_folder(folder + "/renames", play_with_renames);
-  co_await in_folder(folder + "/directories", play_with_directories);
-  co_await in_folder(folder + "/links", play_with_links);
-  co_await in_folder(folder + "/bad", play_with_bad_paths);
-  co_await in_folder(folder + "/many", play_with_many_entries);
-  co_await in_folder(folder + "/removal", play_with_removal);
+  co_await test::play_in(folder + "/statuses", play_with_statuses);
+  co_await test::play_in(folder + "/renames", play_with_renames);
+  co_await test::play_in(folder + "/directories", play_with_directories);
+  co_await test::play_in(folder + "/links", play_with_links);
+  co_await test::play_in(folder + "/bad", play_with_bad_paths);
+  co_await test::play_in(folder + "/many", play_with_many_entries);
+  co_await test::play_in(folder + "/removal", play_with_removal);
 }
 
 class Paths : public test::OnEveryBackend {
@@ -361,16 +356,9 @@ TEST_P(Paths, nested_too_deeply_are_not_removed) {
 }
 
 TEST(SimulatedPaths, behave_like_those_of_the_kernel) {
-  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
-    sim::Options options = sim::Options::rough(seed);
-    options.no_descriptors = options.no_memory = 0;
-    sim::Simulation simulation(seed, options);
-    sim::Host& host = simulation.add_host("host");
-    EventLoop loop(host.loop_options());
-    spawn(loop, play_all("/folder"));
-    EXPECT_EQ(simulation.run(), sim::End::finished);
-    EXPECT_EQ(host.descriptors(), 0U);
-  }
+  for (std::uint64_t seed = 1; seed <= 3; ++seed)
+    test::run_on_rough_host(seed,
+                            [](sim::Host&, EventLoop& loop) { spawn(loop, play_all("/folder")); });
 }
 
 TEST(SimulatedPaths, fail_on_request) {

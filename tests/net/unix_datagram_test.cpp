@@ -21,6 +21,7 @@
 
 #include "support/on_every_backend.h"
 #include "support/process.h"
+#include "support/rough_host.h"
 #include "support/temporary_folder.h"
 
 namespace tambour::unix_datagram_test {
@@ -327,18 +328,12 @@ TEST_P(UnixDatagrams, longer_than_the_send_buffer_fail) {
 }
 
 TEST(SimulatedUnixDatagrams, behave_like_those_of_the_kernel) {
-  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
-    sim::Options options = sim::Options::rough(seed);
-    options.no_descriptors = options.no_memory = 0;
-    sim::Simulation simulation(seed, options);
-    sim::Host& host = simulation.add_host("host");
-    EventLoop loop(host.loop_options());
-    spawn(loop, exchange(loop, "/tmp/a", "/tmp/b"));
-    spawn(loop, exchange(loop, "@a", "@b"));
-    spawn(loop, exchange_batches(loop, "@batch"));
-    EXPECT_EQ(simulation.run(), sim::End::finished);
-    EXPECT_EQ(host.descriptors(), 0U);
-  }
+  for (std::uint64_t seed = 1; seed <= 3; ++seed)
+    test::run_on_rough_host(seed, [](sim::Host&, EventLoop& loop) {
+      spawn(loop, exchange(loop, "/tmp/a", "/tmp/b"));
+      spawn(loop, exchange(loop, "@a", "@b"));
+      spawn(loop, exchange_batches(loop, "@batch"));
+    });
 }
 
 }  // namespace
