@@ -66,7 +66,7 @@ Task<> change_names(std::string folder, Error& error) {
   EXPECT_EQ(*target, "other");
   note(co_await fs::canonical(folder + "/link"));
   note(co_await fs::set_permissions(file, 0600));
-  note(co_await fs::set_times(file, fs::Time(), fs::Time()));
+  note(co_await fs::set_times(file, WallTime(), WallTime()));
   const auto status = co_await fs::status(file);
   if (!note(status)) co_return;
   EXPECT_EQ(status->size, 4U);

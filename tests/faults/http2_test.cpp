@@ -13,7 +13,6 @@
 #include "http_message/h2/frame_parser.h"
 #include "http_message/h2/frame_writer.h"
 #include "http_message/h2/head_writer.h"
-#include "support/process.h"
 
 namespace tambour::http2_test {
 namespace {
@@ -119,17 +118,7 @@ int exchange(EventLoop& loop) {
 TEST(Http2Memory, allocations_may_fail_at_any_point) {
   EventLoop loop;
   ASSERT_EQ(exchange(loop), 4);
-  const std::size_t descriptors = test::open_descriptors();
-  for (const unsigned times : {1U, 3U}) {
-    for (unsigned nth = 1;; ++nth) {
-      SCOPED_TRACE(testing::Message() << "allocation " << nth << ", " << times << " times");
-      test::refuse_memory(nth, times);
-      static_cast<void>(exchange(loop));
-      test::grant_memory();
-      EXPECT_EQ(test::open_descriptors(), descriptors);
-      if (!test::memory_was_refused() || HasFailure()) break;
-    }
-  }
+  test::refuse_each_allocation([&] { return exchange(loop); }, [](auto) {});
   EXPECT_EQ(exchange(loop), 4);
 }
 

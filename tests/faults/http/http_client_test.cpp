@@ -10,7 +10,6 @@
 #include <tambour/tambour.h>
 
 #include "faults/allocations.h"
-#include "support/process.h"
 
 namespace tambour::http_client_test {
 namespace {
@@ -83,19 +82,11 @@ TEST(HttpClientMemory, allocations_may_fail_at_any_point) {
   EventLoop loop;
   const std::string expected = "in parts 80000";
   ASSERT_EQ(exchange(loop), expected);
-  const std::size_t descriptors = test::open_descriptors();
-  for (const unsigned times : {1U, 3U}) {
-    for (unsigned nth = 1;; ++nth) {
-      SCOPED_TRACE(testing::Message() << "allocation " << nth << ", " << times << " times");
-      test::refuse_memory(nth, times);
-      const std::string received = exchange(loop);
-      test::grant_memory();
-      // A part, or the text of an error.
-      EXPECT_TRUE(!received.ends_with("80000") || received == expected);
-      EXPECT_EQ(test::open_descriptors(), descriptors);
-      if (!test::memory_was_refused() || HasFailure()) break;
-    }
-  }
+  test::refuse_each_allocation([&] { return exchange(loop); },
+                               [&](const std::string& received) {
+                                 // A part, or the text of an error.
+                                 EXPECT_TRUE(!received.ends_with("80000") || received == expected);
+                               });
   EXPECT_EQ(exchange(loop), expected);
 }
 

@@ -13,7 +13,6 @@
 #include <tambour/tambour.h>
 
 #include "faults/allocations.h"
-#include "support/process.h"
 
 namespace tambour::http_middleware_test {
 namespace {
@@ -115,20 +114,13 @@ TEST(HttpMiddlewareMemory, allocations_may_fail_at_any_point) {
         "<p>the parameter \"id\" must be", "<p>the query parameter \"limit\" must be",
         "HTTP/1.1 401 Unauthorized\r\n"})
     ASSERT_NE(expected.find(text), std::string::npos) << text << " in " << expected;
-  const std::size_t descriptors = test::open_descriptors();
-  for (const unsigned times : {1U, 3U}) {
-    for (unsigned nth = 1;; ++nth) {
-      SCOPED_TRACE(testing::Message() << "allocation " << nth << ", " << times << " times");
-      test::refuse_memory(nth, times);
-      const std::string received = exchange(loop);
-      test::grant_memory();
-      // recover() has answered some with 500.
-      EXPECT_TRUE(received == "no memory" || received.empty() || received.starts_with("HTTP/1.1 "))
-          << received;
-      EXPECT_EQ(test::open_descriptors(), descriptors);
-      if (!test::memory_was_refused() || HasFailure()) break;
-    }
-  }
+  test::refuse_each_allocation([&] { return exchange(loop); },
+                               [](const std::string& received) {
+                                 // recover() has answered some with 500.
+                                 EXPECT_TRUE(received == "no memory" || received.empty() ||
+                                             received.starts_with("HTTP/1.1 "))
+                                     << received;
+                               });
   EXPECT_EQ(exchange(loop).size(), expected.size());
 }
 

@@ -13,7 +13,6 @@
 #include <tambour/tambour.h>
 
 #include "faults/allocations.h"
-#include "support/process.h"
 #include "support/temporary_folder.h"
 
 namespace tambour::http_test {
@@ -121,22 +120,14 @@ TEST(HttpMemory, allocations_may_fail_at_any_point) {
   ASSERT_NE(expected.find("Access-Control-Allow-Origin: https://a"), std::string::npos) << expected;
   ASSERT_NE(expected.find("404 Not Found"), std::string::npos) << expected;
   ASSERT_NE(expected.find("5\r\nhello\r\n0\r\n\r\n"), std::string::npos) << expected;
-  const std::size_t descriptors = test::open_descriptors();
-  for (const unsigned times : {1U, 3U}) {
-    for (unsigned nth = 1;; ++nth) {
-      SCOPED_TRACE(testing::Message() << "allocation " << nth << ", " << times << " times");
-      test::refuse_memory(nth, times);
-      const std::string received = exchange(loop, folder.path());
-      test::grant_memory();
-      // A failure that neither end has reported must not have changed the responses; a stream that
-      // has no memory to wait is closed.
-      if (received.size() == expected.size()) {
-        EXPECT_EQ(received.substr(received.size() - 20), expected.substr(expected.size() - 20));
-      }
-      EXPECT_EQ(test::open_descriptors(), descriptors);
-      if (!test::memory_was_refused() || HasFailure()) break;
-    }
-  }
+  test::refuse_each_allocation([&] { return exchange(loop, folder.path()); },
+                               [&](const std::string& received) {
+                                 // A failure that neither end has reported must not have changed
+                                 // the responses; a stream that has no memory to wait is closed.
+                                 if (received.size() != expected.size()) return;
+                                 EXPECT_EQ(received.substr(received.size() - 20),
+                                           expected.substr(expected.size() - 20));
+                               });
   EXPECT_EQ(exchange(loop, folder.path()).size(), expected.size());
 }
 

@@ -10,7 +10,6 @@
 #include <tambour/tambour.h>
 
 #include "faults/allocations.h"
-#include "support/process.h"
 
 namespace tambour::websocket_test {
 namespace {
@@ -104,17 +103,7 @@ int exchange(EventLoop& loop) {
 TEST(WebSocketMemory, allocations_may_fail_at_any_point) {
   EventLoop loop;
   ASSERT_EQ(exchange(loop), 3);
-  const std::size_t descriptors = test::open_descriptors();
-  for (const unsigned times : {1U, 3U}) {
-    for (unsigned nth = 1;; ++nth) {
-      SCOPED_TRACE(testing::Message() << "allocation " << nth << ", " << times << " times");
-      test::refuse_memory(nth, times);
-      static_cast<void>(exchange(loop));
-      test::grant_memory();
-      EXPECT_EQ(test::open_descriptors(), descriptors);
-      if (!test::memory_was_refused() || HasFailure()) break;
-    }
-  }
+  test::refuse_each_allocation([&] { return exchange(loop); }, [](auto) {});
   EXPECT_EQ(exchange(loop), 3);
 }
 
