@@ -210,10 +210,8 @@ Task<ConnectResult> try_once(const Target& target, const ConnectOptions& options
   if (!stream || !options.tls) co_return stream;
   step = ConnectStep::tls;
   std::string host = tls_host_of(target, options, *stream);
-  Task<Result<>> securing = stream->proxy().empty()
-                                ? tls::connect(*stream, options.tls, std::move(host))
-                                : tls::detail::connect_through(
-                                      *stream, options.tls, std::move(host), stream->server().port);
+  const std::uint16_t port = stream->proxy().empty() ? 0 : stream->server().port;
+  Task<Result<>> securing = tls::connect(*stream, options.tls, {std::move(host), port});
   const auto secured = co_await std::move(securing);
   if (!secured) co_return std::unexpected<ConnectError>(secured.error());
   co_return stream;

@@ -274,7 +274,7 @@ Task<Result<ByteStream>> accept(ByteStream stream, ServerContext context) {
   co_return co_await std::move(secured);
 }
 
-Task<Result<ByteStream>> connect(ByteStream stream, ClientContext context, std::string host) {
+Task<Result<ByteStream>> connect(ByteStream stream, ClientContext context, Host host) {
   detail::check_context(bool(context));
   if (!stream.is_open()) co_return detail::base::failure(EBADF);
   SocketStream socket;
@@ -284,8 +284,9 @@ Task<Result<ByteStream>> connect(ByteStream stream, ClientContext context, std::
     co_return ByteStream(std::move(socket));
   }
   auto generation = detail::ContextAccess::for_handshake(context, stream.loop());
-  // The peer of such a stream is often a proxy. The port of the server is not known.
-  auto filter = detail::make_client_filter(generation, std::move(host), std::string());
+  // The peer of such a stream is often a proxy.
+  auto filter =
+      detail::make_client_filter(generation, std::move(host), detail::base::failure(ENOTCONN));
   auto secured = detail::secure(std::move(stream), std::move(generation), std::move(filter));
   co_return co_await std::move(secured);
 }

@@ -136,30 +136,6 @@ Task<Result<>> accept(SocketStream& stream, tls::ServerContext context, Start st
   co_return co_await shake_hands(stream, std::move(generation), std::move(filter));
 }
 
-namespace {
-
-Task<Result<>> connect(SocketStream& stream, tls::ClientContext context, std::string host,
-                       std::string session_scope, tls::Replayable data) {
-  if (const auto error = misuse(stream, bool(context))) co_return std::unexpected(*error);
-  auto generation = ContextAccess::for_handshake(context, stream.loop());
-  auto filter =
-      make_client_filter(generation, std::move(host), session_scope, std::move(data.bytes));
-  if (filter == nullptr) {
-    stream.close();
-    co_return base::failure(ENOMEM);
-  }
-  const Result<> done = co_await shake_hands(stream, std::move(generation), std::move(filter));
-  if (!done) stream.close();
-  co_return done;
-}
-
-}  // namespace
-
-Task<Result<>> connect_through(SocketStream& stream, tls::ClientContext context, std::string host,
-                               std::uint16_t port) {
-  return connect(stream, std::move(context), std::move(host), std::to_string(port), {});
-}
-
 void count_displaced(const tls::ServerContext& context) noexcept {
   ContextAccess::generation(context)->counters().count_displaced();
 }
@@ -197,16 +173,25 @@ Task<Result<>> complete_handshake(SocketStream& stream) {
   co_return co_await detail::finish(stream, filter);
 }
 
-Task<Result<>> connect(SocketStream& stream, ClientContext context, std::string host,
-                       Replayable data) {
-  // Inside another session, the peer is a proxy. The port of the server is not known.
-  std::string scope;
-  if (stream.tls() == nullptr) scope = detail::session_scope_of(stream.peer_endpoint());
-  return detail::connect(stream, std::move(context), std::move(host), std::move(scope),
-                         std::move(data));
+Task<Result<>> connect(SocketStream& stream, ClientContext context, Host host, Replayable data) {
+  if (const auto error = detail::misuse(stream, bool(context))) co_return std::unexpected(*error);
+  auto generation = detail::ContextAccess::for_handshake(context, stream.loop());
+  // Inside another session, the peer is a proxy.
+  Result<Endpoint> peer = detail::base::failure(ENOTCONN);
+  if (host.port == 0 && stream.tls() == nullptr) peer = stream.peer_endpoint();
+  auto filter =
+      detail::make_client_filter(generation, std::move(host), peer, std::move(data.bytes));
+  if (filter == nullptr) {
+    stream.close();
+    co_return detail::base::failure(ENOMEM);
+  }
+  const Result<> done =
+      co_await detail::shake_hands(stream, std::move(generation), std::move(filter));
+  if (!done) stream.close();
+  co_return done;
 }
 
-Task<Result<>> connect(SocketStream& stream, ClientContext context, std::string host) {
+Task<Result<>> connect(SocketStream& stream, ClientContext context, Host host) {
   return connect(stream, std::move(context), std::move(host), Replayable());
 }
 
@@ -219,7 +204,7 @@ Task<Result<>> accept(SocketStream& stream, const Buffer& plaintext, ServerConte
 }
 
 Task<Result<>> connect(SocketStream& stream, const Buffer& plaintext, ClientContext context,
-                       std::string host) {
+                       Host host) {
   if (!plaintext.empty()) {
     stream.close();
     co_return std::unexpected<Error>(ErrorCode::unread_plaintext);

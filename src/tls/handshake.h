@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include <tambour/base/result.h>
 #include <tambour/detail/namespaces.h>
@@ -21,10 +20,6 @@ enum class Start : std::uint8_t {
 /// Like tls::accept(), but if it fails, `stream` stays open for a last look at its endpoints. The
 /// caller must close it.
 [[nodiscard]] Task<Result<>> accept(SocketStream& stream, tls::ServerContext context, Start start);
-
-/// Like tls::connect(), for a stream that leads through a proxy to `port` of the server.
-[[nodiscard]] Task<Result<>> connect_through(SocketStream& stream, tls::ClientContext context,
-                                             std::string host, std::uint16_t port);
 
 /// Counts an unfinished handshake that the server has closed because there were too many.
 void count_displaced(const tls::ServerContext& context) noexcept;

@@ -60,6 +60,14 @@ bool expect_host(Filter& filter, const std::string& host) {
          SSL_set_tlsext_host_name(filter.ssl(), host.c_str()) == 1;
 }
 
+/// What tells the servers of one host apart: the port, or the endpoint of another kind. Empty if it
+/// is not known.
+std::string session_scope_of(std::uint16_t port, const Result<Endpoint>& peer) {
+  if (port != 0) return std::to_string(port);
+  if (!peer) return {};
+  return peer->is_ip() ? std::to_string(peer->port()) : peer->to_string();
+}
+
 void offer_session(ClientGeneration& generation, Filter& filter, const std::string& scope,
                    std::string early_data) {
   if (scope.empty()) return;
@@ -104,24 +112,20 @@ std::unique_ptr<Filter> make_server_filter(
   return make_filter(generation, true);
 }
 
-std::string session_scope_of(const Result<Endpoint>& peer) {
-  if (!peer) return {};
-  return peer->is_ip() ? std::to_string(peer->port()) : peer->to_string();
-}
-
 std::unique_ptr<Filter> make_client_filter(const std::shared_ptr<ClientGeneration>& generation,
-                                           std::string host, const std::string& session_scope,
+                                           Host host, const Result<Endpoint>& peer,
                                            std::string early_data) {
   std::unique_ptr<Filter> filter = make_filter(generation, false);
   if (filter == nullptr) return nullptr;
-  if (host.ends_with('.')) host.pop_back();
-  if (!is_host(host)) {
-    filter->note_failure(-EINVAL, '"' + printable(host) + "\" is neither a name nor an address");
+  std::string& name = host.name;
+  if (name.ends_with('.')) name.pop_back();
+  if (!is_host(name)) {
+    filter->note_failure(-EINVAL, '"' + printable(name) + "\" is neither a name nor an address");
     return filter;
   }
-  if (!expect_host(*filter, host)) return nullptr;
-  filter->set_host(base::lower_case(std::move(host)));
-  offer_session(*generation, *filter, session_scope, std::move(early_data));
+  if (!expect_host(*filter, name)) return nullptr;
+  filter->set_host(base::lower_case(std::move(name)));
+  offer_session(*generation, *filter, session_scope_of(host.port, peer), std::move(early_data));
   return filter;
 }
 

@@ -8,6 +8,7 @@
 #include <tambour/detail/namespaces.h>
 #include <tambour/net/endpoint.h>
 #include <tambour/tls/context.h>
+#include <tambour/tls/handshake.h>
 
 #include "tls/context/context.h"
 #include "tls/filter.h"
@@ -19,16 +20,13 @@ void check_context(bool exists) noexcept;
 /// Null if memory runs out.
 [[nodiscard]] std::unique_ptr<Filter> make_server_filter(
     const std::shared_ptr<ServerGeneration>& generation) noexcept;
-/// What tells the servers of one host apart if `peer` is one of them: the port, or the endpoint of
-/// another kind. Empty if there is no peer. Throws std::bad_alloc.
-[[nodiscard]] std::string session_scope_of(const Result<Endpoint>& peer);
-/// Offers a session only to a server of the same `host` and `session_scope`, and keeps none if the
-/// latter is empty. `early_data` is sent if there is a session that permits it. If `host` is
-/// neither a name nor an address, the handshake fails with EINVAL. Null if memory runs out; throws
-/// std::bad_alloc too.
+/// `peer` is that of a socket without TLS; otherwise an error. Offers a session only to a server of
+/// the same name and port; if both the port and the peer are unknown, offers and keeps none.
+/// `early_data` is sent if there is a session that permits it. If `host` is neither a name nor an
+/// address, the handshake fails with EINVAL. Null if memory runs out; throws std::bad_alloc too.
 [[nodiscard]] std::unique_ptr<Filter> make_client_filter(
-    const std::shared_ptr<ClientGeneration>& generation, std::string host,
-    const std::string& session_scope, std::string early_data = {});
+    const std::shared_ptr<ClientGeneration>& generation, Host host, const Result<Endpoint>& peer,
+    std::string early_data = {});
 
 /// Counts a failed handshake, and reports it to on_failure; without a message if memory runs out.
 void report(const Result<Endpoint>& peer, const Generation& generation, const Error& error,

@@ -18,11 +18,6 @@ Task<Result<>> accept(SocketStream& /*stream*/, tls::ServerContext /*context*/, 
   co_return std::unexpected<Error>(tls::ErrorCode::not_supported);
 }
 
-Task<Result<>> connect_through(SocketStream& /*stream*/, tls::ClientContext /*context*/,
-                               std::string /*host*/, std::uint16_t /*port*/) {
-  co_return std::unexpected<Error>(tls::ErrorCode::not_supported);
-}
-
 void count_displaced(const tls::ServerContext& /*context*/) noexcept {}
 
 std::string save_ticket_keys(const tls::ServerContext& /*context*/) { return {}; }
@@ -64,18 +59,17 @@ Task<Result<>> accept(SocketStream& /*stream*/, const Buffer& /*plaintext*/,
                       ServerContext /*context*/) {
   co_return refuse();
 }
-Task<Result<>> connect(SocketStream& /*stream*/, ClientContext /*context*/, std::string /*host*/) {
+Task<Result<>> connect(SocketStream& /*stream*/, ClientContext /*context*/, Host /*host*/) {
   co_return refuse();
 }
-Task<Result<>> connect(SocketStream& /*stream*/, ClientContext /*context*/, std::string /*host*/,
+Task<Result<>> connect(SocketStream& /*stream*/, ClientContext /*context*/, Host /*host*/,
                        Replayable /*data*/) {
   co_return refuse();
 }
 Task<Result<ByteStream>> accept(ByteStream /*stream*/, ServerContext /*context*/) {
   co_return std::unexpected<Error>(ErrorCode::not_supported);
 }
-Task<Result<ByteStream>> connect(ByteStream /*stream*/, ClientContext /*context*/,
-                                 std::string /*host*/) {
+Task<Result<ByteStream>> connect(ByteStream /*stream*/, ClientContext /*context*/, Host /*host*/) {
   co_return std::unexpected<Error>(ErrorCode::not_supported);
 }
 Task<Result<>> accept_early(SocketStream& /*stream*/, ServerContext /*context*/) {
@@ -85,7 +79,7 @@ Task<Result<>> accept_early(SocketStream& /*stream*/, ServerContext /*context*/)
 Task<Result<>> complete_handshake(SocketStream& /*stream*/) { co_return Result<>(); }
 Task<Result<std::size_t>> read_early(SocketStream& /*stream*/, Buffer& /*into*/) { co_return 0; }
 Task<Result<>> connect(SocketStream& /*stream*/, const Buffer& /*plaintext*/,
-                       ClientContext /*context*/, std::string /*host*/) {
+                       ClientContext /*context*/, Host /*host*/) {
   co_return refuse();
 }
 
@@ -94,7 +88,7 @@ void accept(Connection& connection, const ServerContext& /*context*/,
   connection.close();
   if (done) done(connection, ErrorCode::not_supported);
 }
-void connect(Connection& connection, const ClientContext& /*context*/, std::string /*host*/,
+void connect(Connection& connection, const ClientContext& /*context*/, Host /*host*/,
              Callback<void(Connection&, Error)> done) {
   connection.close();
   if (done) done(connection, ErrorCode::not_supported);

@@ -95,6 +95,39 @@ TEST_P(TlsResumption, is_off_without_a_lifetime) {
   EXPECT_EQ(visit_all(server.endpoint().port(), 2).resumed, 0U);
 }
 
+/// Returns whether the session was resumed.
+Task<bool> resumes(Endpoint to, tls::ClientContext tls, tls::Host host) {
+  auto stream = co_await TcpStream::connect(to);
+  EXPECT_TRUE(stream);
+  const auto done = co_await tls::connect(*stream, tls, std::move(host));
+  EXPECT_TRUE(done) << done.error().message();
+  co_await test::expect_echo(*stream, "hello");
+  const bool is_resumed = stream->tls()->is_resumed();
+  co_await test::finish(*stream);
+  co_return is_resumed;
+}
+
+TEST_P(TlsResumption, needs_the_same_name_and_the_same_port) {
+  const Contexts contexts;
+  ListenOptions mode;
+  mode.tls = contexts.server;
+  auto server = TcpServer::listen(loop, Endpoint::loopback_v4(0), mode).value();
+  server.serve(test::echo<TcpStream>);
+  TaskScope scope(loop);
+  scope.spawn([](Endpoint to, tls::ClientContext tls) -> Task<> {
+    const std::uint16_t port = to.port();
+    const std::uint16_t other_port = port == 443 ? 444 : 443;
+    EXPECT_FALSE(co_await resumes(to, tls, "localhost"));
+    EXPECT_TRUE(co_await resumes(to, tls, "localhost"));
+    // As in a tunnel, the caller may name another port than that of the peer.
+    EXPECT_FALSE(co_await resumes(to, tls, tls::Host("localhost", other_port)));
+    EXPECT_TRUE(co_await resumes(to, tls, tls::Host("localhost", other_port)));
+    EXPECT_TRUE(co_await resumes(to, tls, tls::Host("localhost", port)));
+    EXPECT_FALSE(co_await resumes(to, tls, tls::Host("127.0.0.1", port)));
+  }(server.endpoint(), clients.front()));
+  while (!scope.empty()) loop.run_once();
+}
+
 INSTANTIATE_TEST_SUITE_P(Versions, TlsResumption,
                          testing::Values(tls::Version::tls12, tls::Version::tls13),
                          [](const auto& version) {

@@ -20,6 +20,7 @@
 #include <tambour/net/socket_stream.h>
 #include <tambour/task/task.h>
 #include <tambour/tls/context.h>
+#include <tambour/tls/handshake.h>
 
 #pragma GCC visibility push(default)
 
@@ -42,7 +43,7 @@ struct Replayable {
 ///   if (stream.tls()->early_data() != tls::EarlyData::accepted) co_await stream.write(request);
 ///
 /// If the handshake fails, the server may have processed the data.
-[[nodiscard]] Task<Result<>> connect(SocketStream& stream, ClientContext context, std::string host,
+[[nodiscard]] Task<Result<>> connect(SocketStream& stream, ClientContext context, Host host,
                                      Replayable data);
 
 /// Like tls::accept(), but also completes when early data has been received, as servers with

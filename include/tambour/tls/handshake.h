@@ -4,7 +4,9 @@
 // The functions below serve other streams, and protocols that begin without TLS (STARTTLS).
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <utility>
 
 #include <tambour/base/callback.h>
 #include <tambour/base/result.h>
@@ -21,6 +23,27 @@
 #pragma GCC visibility push(default)
 
 namespace tambour::tls {
+
+/// The server that a client wants to reach:
+///
+///   auto done = co_await tls::connect(stream, tls, "example.com");
+///   auto done = co_await tls::connect(tunnel, tls, {"example.com", 443});
+///
+/// Not an aggregate, because GCC 12 destroys an aggregate in braces inside co_await twice.
+struct Host {
+  // NOLINTBEGIN(google-explicit-constructor): a name is a host.
+  Host(std::string host_name, std::uint16_t server_port = 0) noexcept
+      : name(std::move(host_name)), port(server_port) {}
+  Host(const char* host_name, std::uint16_t server_port = 0) : name(host_name), port(server_port) {}
+  // NOLINTEND(google-explicit-constructor)
+
+  /// A name or an IP address, which the certificate of the server must prove.
+  std::string name;
+  /// Tells the servers of a name apart: a session is resumed only with the same name and port. 0:
+  /// that of the peer, if the stream is a socket without TLS; otherwise nothing is resumed. In a
+  /// tunnel through a proxy the peer is the proxy: give the port of the server then.
+  std::uint16_t port;
+};
 
 /// Performs the handshake of a server. `stream` then transfers its bytes through TLS: reads, writes
 /// and everything built on them work as before, and tls() returns the session. Otherwise `stream`
@@ -42,20 +65,18 @@ namespace tambour::tls {
 [[nodiscard]] Task<Result<>> accept(SocketStream& stream, const Buffer& plaintext,
                                     ServerContext context);
 
-/// Performs the handshake of a client. `host` is the name or the IP address of the server: the
-/// server must prove, with its certificate, that it is this host. A name is also sent to it (SNI).
-/// Otherwise like tls::accept(). Fails with EINVAL if `host` is neither a name nor an address: if
-/// it is empty or begins with a dot, for example.
-[[nodiscard]] Task<Result<>> connect(SocketStream& stream, ClientContext context, std::string host);
+/// Performs the handshake of a client. The server must prove, with its certificate, that it is
+/// `host`. A name is also sent to it (SNI). Otherwise like tls::accept(). Fails with EINVAL if
+/// `host` is neither a name nor an address: if it is empty or begins with a dot, for example.
+[[nodiscard]] Task<Result<>> connect(SocketStream& stream, ClientContext context, Host host);
 [[nodiscard]] Task<Result<>> connect(SocketStream& stream, const Buffer& plaintext,
-                                     ClientContext context, std::string host);
+                                     ClientContext context, Host host);
 
 /// The same for a byte stream of any kind: the result transfers its bytes through TLS. The stream
 /// is closed if the handshake fails. Bytes that a ByteStream has received already belong to the
 /// handshake, because it is the caller who decides that TLS begins with them.
 [[nodiscard]] Task<Result<ByteStream>> accept(ByteStream stream, ServerContext context);
-[[nodiscard]] Task<Result<ByteStream>> connect(ByteStream stream, ClientContext context,
-                                               std::string host);
+[[nodiscard]] Task<Result<ByteStream>> connect(ByteStream stream, ClientContext context, Host host);
 
 /// The same for an open connection, for STARTTLS. `done` is invoked in a later iteration, or not at
 /// all if the connection ends before. If it gets an error, on_close follows with the same error;
@@ -69,7 +90,7 @@ namespace tambour::tls {
 void accept(Connection& connection, const ServerContext& context,
             Callback<void(Connection&, Error)> done);
 /// Fails with EINVAL if `host` is neither a name nor an address.
-void connect(Connection& connection, const ClientContext& context, std::string host,
+void connect(Connection& connection, const ClientContext& context, Host host,
              Callback<void(Connection&, Error)> done);
 
 }  // namespace tambour::tls
