@@ -24,8 +24,8 @@ namespace tambour {
 namespace detail::files {
 namespace {
 
-fs::Time time_of(const statx_timestamp& time) noexcept {
-  return fs::Time(std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec));
+WallTime time_of(const statx_timestamp& time) noexcept {
+  return WallTime(std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec));
 }
 
 fs::Type type_of(mode_t mode) noexcept {
@@ -277,7 +277,7 @@ Task<Result<>> set_permissions(std::string path, mode_t permissions) {
 
 namespace {
 
-timespec timespec_of(const std::optional<Time>& time) noexcept {
+timespec timespec_of(const std::optional<WallTime>& time) noexcept {
   if (!time) return {.tv_sec = 0, .tv_nsec = UTIME_OMIT};
   const auto seconds = std::chrono::floor<std::chrono::seconds>(*time);
   return {.tv_sec = seconds.time_since_epoch().count(), .tv_nsec = (*time - seconds).count()};
@@ -285,8 +285,8 @@ timespec timespec_of(const std::optional<Time>& time) noexcept {
 
 }  // namespace
 
-Task<Result<>> set_times(std::string path, std::optional<Time> accessed,
-                         std::optional<Time> modified) {
+Task<Result<>> set_times(std::string path, std::optional<WallTime> accessed,
+                         std::optional<WallTime> modified) {
   detail::files::FileRequest::Body change = [path, accessed,
                                              modified](System& system) -> std::int64_t {
     const std::array<timespec, 2> times{timespec_of(accessed), timespec_of(modified)};

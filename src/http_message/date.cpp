@@ -28,8 +28,63 @@ constexpr std::array<std::string_view, 7> day_names = {"Sunday",   "Monday", "Tu
 constexpr std::array<std::string_view, 12> month_names = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                                           "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
 
-void put_number(char* at, int value, int digits) noexcept {
-  for (int i = digits - 1; i >= 0; --i, value /= 10) at[i] = static_cast<char>('0' + value % 10);
+constexpr std::string_view http_format = "%a, %d %b %Y %T GMT";
+
+/// Writes texts from the front of a place that is large enough.
+class Writer {
+ public:
+  explicit Writer(char* to) noexcept : to_(to) {}
+
+  void text(std::string_view bytes) noexcept { to_ += bytes.copy(to_, bytes.size()); }
+  void number(unsigned value, unsigned digits) noexcept {
+    for (unsigned i = digits; i-- > 0; value /= 10) to_[i] = static_cast<char>('0' + value % 10);
+    to_ += digits;
+  }
+  [[nodiscard]] char* end() const noexcept { return to_; }
+
+ private:
+  char* to_;
+};
+
+/// Returns the end of the text.
+char* write_time(sys_seconds time, std::string_view format, char* to) noexcept {
+  const sys_days day = std::chrono::floor<days>(time);
+  const year_month_day date(day);
+  const std::chrono::hh_mm_ss clock(time - day);
+  Writer writer(to);
+  while (!format.empty()) {
+    const bool is_conversion = format.starts_with('%');
+    if (is_conversion) format.remove_prefix(1);
+    const std::string_view next = format.substr(0, 1);
+    format.remove_prefix(1);
+    switch (is_conversion ? next.front() : '\0') {
+      case 'a':
+        writer.text(day_names[weekday(day).c_encoding()].substr(0, 3));
+        break;
+      case 'b':
+        writer.text(month_names[static_cast<unsigned>(date.month()) - 1]);
+        break;
+      case 'd':
+        writer.number(static_cast<unsigned>(date.day()), 2);
+        break;
+      case 'm':
+        writer.number(static_cast<unsigned>(date.month()), 2);
+        break;
+      case 'T':
+        writer.number(static_cast<unsigned>(clock.hours().count()), 2);
+        writer.text(":");
+        writer.number(static_cast<unsigned>(clock.minutes().count()), 2);
+        writer.text(":");
+        writer.number(static_cast<unsigned>(clock.seconds().count()), 2);
+        break;
+      case 'Y':
+        writer.number(static_cast<unsigned>(static_cast<int>(date.year())), 4);
+        break;
+      default:
+        writer.text(next);
+    }
+  }
+  return writer.end();
 }
 
 /// Takes tokens of fixed formats from the front of a text.
@@ -95,16 +150,16 @@ class Scanner {
 };
 
 struct Parsed {
-  unsigned day_of_week = 0;
+  std::optional<unsigned> day_of_week{};
   int day = 0;
   unsigned month = 0;  ///< From 0.
   int year = 0;
   seconds time{};
 };
 
-/// Parses a text of a format of strptime(3), of which it knows the conversions of HTTP: %a and %A
-/// are the name of the day, with three or all letters, %e is a day that is padded with a space, and
-/// %T the time.
+/// Parses a text of a format of strptime(3), of which it knows the conversions of append_time(),
+/// the whole name of the day (%A), a day that is padded with a space (%e), and a year of two digits
+/// (%y).
 std::optional<Parsed> parse(std::string_view text, std::string_view format) noexcept {
   Scanner scanner(text);
   Parsed parsed;
@@ -129,6 +184,9 @@ std::optional<Parsed> parse(std::string_view text, std::string_view format) noex
       case 'e':
         parsed.day = scanner.padded_number();
         break;
+      case 'm':
+        parsed.month = static_cast<unsigned>(scanner.number(2)) - 1;
+        break;
       case 'T':
         parsed.time = scanner.time_of_day();
         break;
@@ -149,7 +207,8 @@ std::optional<Parsed> parse(std::string_view text, std::string_view format) noex
 Result<sys_seconds> time_of(const Parsed& parsed) noexcept {
   const year_month_day date{year(parsed.year), std::chrono::month(parsed.month + 1),
                             std::chrono::day(static_cast<unsigned>(parsed.day))};
-  if (!date.ok() || weekday(sys_days(date)).c_encoding() != parsed.day_of_week)
+  if (!date.ok()) return detail::base::failure(EINVAL);
+  if (parsed.day_of_week && weekday(sys_days(date)).c_encoding() != *parsed.day_of_week)
     return detail::base::failure(EINVAL);
   return sys_days(date) + parsed.time;
 }
@@ -157,18 +216,21 @@ Result<sys_seconds> time_of(const Parsed& parsed) noexcept {
 }  // namespace
 
 void write_date(sys_seconds time, std::span<char, date_size> to) noexcept {
-  const sys_days day = std::chrono::floor<days>(time);
-  const year_month_day date(day);
-  const std::chrono::hh_mm_ss clock(time - day);
-  constexpr std::string_view pattern = "Sun, 06 Nov 1994 08:49:37 GMT";
-  pattern.copy(to.data(), to.size());
-  day_names[weekday(day).c_encoding()].copy(to.data(), 3);
-  put_number(&to[5], static_cast<int>(static_cast<unsigned>(date.day())), 2);
-  month_names[static_cast<unsigned>(date.month()) - 1].copy(&to[8], 3);
-  put_number(&to[12], static_cast<int>(date.year()), 4);
-  put_number(&to[17], static_cast<int>(clock.hours().count()), 2);
-  put_number(&to[20], static_cast<int>(clock.minutes().count()), 2);
-  put_number(&to[23], static_cast<int>(clock.seconds().count()), 2);
+  write_time(time, http_format, to.data());
+}
+
+void append_time(std::string& to, sys_seconds time, std::string_view format) {
+  std::array<char, 64> text;
+  char* const end = write_time(time, format, text.data());
+  to.append(text.data(), end);
+}
+
+std::optional<sys_seconds> parse_time(std::string_view text, std::string_view format) noexcept {
+  const auto parsed = parse(text, format);
+  if (!parsed) return std::nullopt;
+  const Result<sys_seconds> time = time_of(*parsed);
+  if (!time) return std::nullopt;
+  return *time;
 }
 
 std::string format_date(sys_seconds time) {
@@ -192,7 +254,7 @@ std::string_view cached_date(std::int64_t wall_ns) noexcept {
 }
 
 Result<sys_seconds> parse_date(std::string_view text, sys_seconds now) noexcept {
-  auto parsed = parse(text, "%a, %d %b %Y %T GMT");
+  auto parsed = parse(text, http_format);
   if (!parsed) parsed = parse(text, "%a %b %e %T %Y");  // asctime(3).
   if (parsed) return time_of(*parsed);
   parsed = parse(text, "%A, %d-%b-%y %T GMT");  // RFC 850.

@@ -1,4 +1,4 @@
-// The clock of timers and loops.
+// The clock of timers and loops, and times of the wall clock.
 #pragma once
 
 #include <chrono>
@@ -17,6 +17,10 @@ using TimePoint = std::chrono::time_point<Clock, Duration>;
 
 /// Later than any other time. A timer with this deadline never expires.
 inline constexpr TimePoint never = TimePoint::max();
+
+/// CLOCK_REALTIME, which can be set: nanoseconds since 1970 (UTC) without leap seconds. The range
+/// ends in the year 2262.
+using WallTime = std::chrono::sys_time<Duration>;
 
 }  // namespace tambour
 

@@ -24,10 +24,6 @@ namespace tambour {
 
 class EventLoop;
 
-/// CLOCK_REALTIME: nanoseconds since 1970 (UTC) without leap seconds. The range ends in the year
-/// 2262.
-using WallTime = std::chrono::sys_time<Duration>;
-
 /// Invokes its callback when the wall clock has reached a time, never before. If the clock is set
 /// forward or back, or the machine resumes from suspend, the new time takes effect at once
 /// (timerfd_create(2), TFD_TIMER_CANCEL_ON_SET). For timeouts, which must not depend on changes of

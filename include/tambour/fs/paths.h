@@ -78,8 +78,8 @@ enum class Rename : std::uint8_t {
 /// links. Fails with EPERM.
 [[nodiscard]] Task<Result<>> set_permissions(std::string path, mode_t permissions);
 /// Sets the times that have a value: utimensat(2). Follows symbolic links. Fails with EPERM.
-[[nodiscard]] Task<Result<>> set_times(std::string path, std::optional<Time> accessed,
-                                       std::optional<Time> modified);
+[[nodiscard]] Task<Result<>> set_times(std::string path, std::optional<WallTime> accessed,
+                                       std::optional<WallTime> modified);
 /// Truncates a file to `size` bytes, or extends it with zeros.
 [[nodiscard]] Task<Result<>> resize_file(std::string path, std::uint64_t size);
 

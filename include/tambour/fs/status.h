@@ -25,9 +25,7 @@ enum class Type : std::uint8_t {
   character_device,
 };
 
-/// Times are those of the file system, in nanoseconds; its clock may be that of another machine.
-using Time = std::chrono::sys_time<Duration>;
-
+/// Times are those of the file system; its clock may be that of another machine.
 struct Status {
   Type type = Type::unknown;
   mode_t permissions = 0;  ///< The lower 12 bits of the mode: rwx, set-id and sticky bits.
@@ -39,10 +37,10 @@ struct Status {
   /// Together, these identify the file on this machine while it exists.
   std::uint64_t inode = 0;
   dev_t device = 0;
-  Time accessed{};
-  Time modified{};                ///< The last change of the contents.
-  Time changed{};                 ///< The last change of contents or status.
-  std::optional<Time> created{};  ///< Not set if the file system does not record it.
+  WallTime accessed{};
+  WallTime modified{};                ///< The last change of the contents.
+  WallTime changed{};                 ///< The last change of contents or status.
+  std::optional<WallTime> created{};  ///< Not set if the file system does not record it.
 
   [[nodiscard]] bool is_regular() const noexcept { return type == Type::regular; }
   [[nodiscard]] bool is_directory() const noexcept { return type == Type::directory; }

@@ -28,7 +28,7 @@ struct AccessRecord {
   /// socket. The formats print it.
   std::optional<IpAddress> client{};
   /// The time at which the head of the request was complete, or the request was rejected.
-  std::chrono::system_clock::time_point received_at{};
+  WallTime received_at{};
   std::string_view method{};  ///< Empty if the client has sent no valid request line.
   std::string_view target{};
   Version version = Version::http_1_1;

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include <tambour/base/clock.h>
 #include <tambour/base/result.h>
 #include <tambour/detail/namespaces.h>
 #include <tambour/http/error.h>
@@ -116,17 +117,15 @@ struct CookieJarOptions {
 /// Thread: must be used by one thread at a time. Clients on one loop may share a jar.
 class CookieJar {
  public:
-  using Time = std::chrono::sys_time<std::chrono::nanoseconds>;
-
   /// A cookie in the jar.
   struct Entry {
     std::string name{};
     std::string value{};
     std::string domain{};  ///< In lower case.
     std::string path{};
-    Time expires{};  ///< Time::max(): the end of the session.
-    Time created{};
-    Time used{};
+    WallTime expires{};  ///< WallTime::max(): the end of the session.
+    WallTime created{};
+    WallTime used{};
     SameSite same_site = SameSite::unset;
     bool host_only = false;  ///< Not sent to hosts below `domain`.
     bool secure = false;
@@ -138,24 +137,24 @@ class CookieJar {
   /// Stores the cookies that a response from `url` sets. Those that must not be set are ignored
   /// (section 5.7): for another domain, with a prefix whose rule is broken, secure ones without
   /// TLS. Returns how many were stored or removed. Throws std::bad_alloc.
-  std::size_t store(const Url& url, const Fields& fields, Time now);
+  std::size_t store(const Url& url, const Fields& fields, WallTime now);
 
   /// The Cookie field for a request; empty if there is none. `is_cross_site` means that another
   /// site has caused the request, for example by a redirect: cookies with SameSite `strict` are not
   /// sent then, and others only if they have `none` or if the method is safe. Throws
   /// std::bad_alloc.
-  [[nodiscard]] std::string field_for(const Url& url, Time now, bool is_cross_site = false,
+  [[nodiscard]] std::string field_for(const Url& url, WallTime now, bool is_cross_site = false,
                                       bool is_safe = true);
 
   /// Adds a cookie, for example from a file. Replaces one with the same name, domain and path.
   /// Fails with http::ErrorCode::bad_cookie if name, value, domain or path is malformed.
-  Result<> add(Entry entry, Time now);
+  Result<> add(Entry entry, WallTime now);
   /// All cookies, for example to save them. Those without `expires` belong to the session.
   [[nodiscard]] std::vector<Entry> entries() const;
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   void clear() noexcept;
-  void remove_expired(Time now) noexcept;
+  void remove_expired(WallTime now) noexcept;
 
   /// True if both URLs have the scheme and the registrable domain in common.
   [[nodiscard]] static bool is_same_site(const Url& a, const Url& b);
@@ -163,9 +162,9 @@ class CookieJar {
  private:
   using Site = std::vector<Entry>;
 
-  bool store_one(const Url& url, SetCookie cookie, Time now);
-  void insert(Entry entry, Time now);
-  void make_room(Site& site, Time now);
+  bool store_one(const Url& url, SetCookie cookie, WallTime now);
+  void insert(Entry entry, WallTime now);
+  void make_room(Site& site, WallTime now);
   void evict_oldest() noexcept;
 
   CookieJarOptions options_;

@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 
+#include <tambour/base/clock.h>
 #include <tambour/base/result.h>
 #include <tambour/detail/namespaces.h>
 #include <tambour/http/fields.h>
@@ -38,26 +39,24 @@ struct HstsOptions {
 /// store, because what it receives may come from another server (section 8.1).
 class HstsStore {
  public:
-  using Time = std::chrono::sys_time<std::chrono::nanoseconds>;
-
   explicit HstsStore(HstsOptions options = {}) : options_(options) {}
 
   /// Processes the field of a response from `url` (section 8.1): "max-age=0" removes the host.
   /// Fields are ignored if the response was received without TLS, if the host is an IP address, if
   /// they are malformed, and after the first one. Throws std::bad_alloc.
-  void store(const Url& url, const Fields& fields, Time now);
+  void store(const Url& url, const Fields& fields, WallTime now);
 
   /// True if a host, or one above it with includeSubDomains, must be requested with TLS. Throws
   /// std::bad_alloc.
-  [[nodiscard]] bool applies_to(std::string_view host, Time now) const;
+  [[nodiscard]] bool applies_to(std::string_view host, WallTime now) const;
   /// The URL to request instead of `url` (section 8.3): with the scheme "https", and port 443
   /// instead of 80; `url` itself unless it has the scheme "http" and applies_to() its host. Fails
   /// with http::ErrorCode::url_too_long. Throws std::bad_alloc.
-  [[nodiscard]] Result<Url> secure(const Url& url, Time now) const;
+  [[nodiscard]] Result<Url> secure(const Url& url, WallTime now) const;
 
   /// Adds a host, for example one that the program knows. Returns false if it is an IP address or
   /// no host name. Throws std::bad_alloc.
-  bool add(std::string_view host, Time expires, bool include_subdomains, Time now);
+  bool add(std::string_view host, WallTime expires, bool include_subdomains, WallTime now);
 
   /// One line for each host whose time has not ended, in the format of curl(1), option --hsts:
   ///
@@ -65,11 +64,11 @@ class HstsStore {
   ///   .example.com "20270101 00:00:00"
   ///
   /// A dot in front means includeSubDomains. Times are UTC. Throws std::bad_alloc.
-  [[nodiscard]] std::string to_text(Time now) const;
+  [[nodiscard]] std::string to_text(WallTime now) const;
   /// Adds the hosts of such a text, and ignores empty lines and those that begin with "#". Returns
   /// how many were added. Fails with EINVAL if a line is malformed; the lines before it have been
   /// added then. Throws std::bad_alloc.
-  Result<std::size_t> load(std::string_view text, Time now);
+  Result<std::size_t> load(std::string_view text, WallTime now);
 
   /// Includes expired hosts until they are removed to make room.
   [[nodiscard]] std::size_t size() const noexcept { return hosts_.size(); }
@@ -77,7 +76,7 @@ class HstsStore {
 
  private:
   struct Host {
-    Time expires{};
+    WallTime expires{};
     bool include_subdomains = false;
   };
   using Hosts = std::map<std::string, Host, std::less<>>;

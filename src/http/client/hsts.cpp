@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -13,6 +12,7 @@
 #include "http/cookies/public_suffix.h"
 #include "http_message/auth/scanner.h"
 #include "http_message/characters.h"
+#include "http_message/date.h"
 
 namespace tambour::http {
 namespace {
@@ -23,7 +23,7 @@ using std::chrono::sys_seconds;
 
 constexpr std::chrono::seconds lifetime_max = std::chrono::days(3650);
 constexpr std::size_t host_bytes_max = 253;
-constexpr std::string_view date_format = "YYYYMMDD hh:mm:ss";
+constexpr std::string_view time_format = "%Y%m%d %T";
 
 /// In lower case, without a dot at the end. Empty if it is an address or no host name.
 std::string host_name(std::string_view host) {
@@ -79,52 +79,23 @@ std::optional<Policy> parse_policy(std::string_view text) {
   return policy;
 }
 
-HstsStore::Time after(HstsStore::Time now, std::chrono::seconds age) noexcept {
-  if (age > HstsStore::Time::max() - now) return HstsStore::Time::max();
+WallTime after(WallTime now, std::chrono::seconds age) noexcept {
+  if (age > WallTime::max() - now) return WallTime::max();
   return now + age;
 }
 
-std::string format_time(HstsStore::Time time) {
-  const auto seconds = std::chrono::floor<std::chrono::seconds>(time);
-  const auto day = std::chrono::floor<std::chrono::days>(seconds);
-  const std::chrono::year_month_day date(day);
-  const std::chrono::hh_mm_ss clock(seconds - day);
-  char text[64];
-  const int size = std::snprintf(
-      text, sizeof text, "%04d%02u%02u %02d:%02d:%02d", static_cast<int>(date.year()),
-      static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
-      static_cast<int>(clock.hours().count()), static_cast<int>(clock.minutes().count()),
-      static_cast<int>(clock.seconds().count()));
-  return {text, static_cast<std::size_t>(size)};
-}
-
-std::optional<HstsStore::Time> parse_time(std::string_view text) {
+std::optional<WallTime> parse_expiry(std::string_view text) {
   // As curl writes the end of a host that is known for good.
-  if (text == "unlimited") return HstsStore::Time::max();
-  if (text.size() != date_format.size()) return std::nullopt;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool matches = is_letter(date_format[i]) ? is_digit(text[i]) : text[i] == date_format[i];
-    if (!matches) return std::nullopt;
-  }
-  const auto number = [text](std::size_t at, std::size_t size) {
-    return base::parse_number<unsigned>(text.substr(at, size)).value_or(0);
-  };
-  const std::chrono::year_month_day date(std::chrono::year(static_cast<int>(number(0, 4))),
-                                         std::chrono::month(number(4, 2)),
-                                         std::chrono::day(number(6, 2)));
-  if (!date.ok() || number(9, 2) > 23 || number(12, 2) > 59 || number(15, 2) > 60)
-    return std::nullopt;
-  const sys_seconds time = std::chrono::sys_days(date) + std::chrono::hours(number(9, 2)) +
-                           std::chrono::minutes(number(12, 2)) +
-                           std::chrono::seconds(number(15, 2));
-  // Nanoseconds end in the year 2262.
-  constexpr auto end = std::chrono::floor<std::chrono::seconds>(HstsStore::Time::max());
-  return std::clamp(time, sys_seconds(), end);
+  if (text == "unlimited") return WallTime::max();
+  const auto time = parse_time(text, time_format);
+  if (!time) return std::nullopt;
+  constexpr auto end = std::chrono::floor<std::chrono::seconds>(WallTime::max());
+  return std::clamp(*time, sys_seconds(), end);
 }
 
 }  // namespace
 
-void HstsStore::store(const Url& url, const Fields& fields, Time now) {
+void HstsStore::store(const Url& url, const Fields& fields, WallTime now) {
   if (!equal_ignoring_case(url.scheme(), "https")) return;
   const auto field = fields.get("Strict-Transport-Security");
   if (!field) return;
@@ -137,7 +108,7 @@ void HstsStore::store(const Url& url, const Fields& fields, Time now) {
   }
 }
 
-bool HstsStore::applies_to(std::string_view host, Time now) const {
+bool HstsStore::applies_to(std::string_view host, WallTime now) const {
   if (hosts_.empty()) return false;
   const std::string name = host_name(host);
   std::string_view above = name;
@@ -153,7 +124,7 @@ bool HstsStore::applies_to(std::string_view host, Time now) const {
   return false;
 }
 
-Result<Url> HstsStore::secure(const Url& url, Time now) const {
+Result<Url> HstsStore::secure(const Url& url, WallTime now) const {
   if (!equal_ignoring_case(url.scheme(), "http") || !applies_to(url.host(), now)) return url;
   UrlParts parts = url.parts();
   parts.scheme = "https";
@@ -162,7 +133,8 @@ Result<Url> HstsStore::secure(const Url& url, Time now) const {
   return Url::compose(parts);
 }
 
-bool HstsStore::add(std::string_view host, Time expires, bool include_subdomains, Time now) {
+bool HstsStore::add(std::string_view host, WallTime expires, bool include_subdomains,
+                    WallTime now) {
   std::string name = host_name(host);
   if (name.empty()) return false;
   const Host entry{.expires = std::min(expires, after(now, lifetime_max)),
@@ -208,17 +180,18 @@ void HstsStore::remove(Hosts::iterator host) {
   hosts_.erase(host);
 }
 
-std::string HstsStore::to_text(Time now) const {
+std::string HstsStore::to_text(WallTime now) const {
   std::string text;
   for (const auto& [name, host] : hosts_) {
     if (host.expires <= now) continue;
     text.append(host.include_subdomains ? "." : "").append(name).append(" \"");
-    text.append(format_time(host.expires)).append("\"\n");
+    append_time(text, std::chrono::floor<std::chrono::seconds>(host.expires), time_format);
+    text.append("\"\n");
   }
   return text;
 }
 
-Result<std::size_t> HstsStore::load(std::string_view text, Time now) {
+Result<std::size_t> HstsStore::load(std::string_view text, WallTime now) {
   std::size_t added = 0;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
@@ -234,7 +207,7 @@ Result<std::size_t> HstsStore::load(std::string_view text, Time now) {
     if (include_subdomains) host.remove_prefix(1);
     if (time.size() < 2 || !time.starts_with('"') || !time.ends_with('"'))
       return std::unexpected(system_error(EINVAL));
-    const auto expires = parse_time(time.substr(1, time.size() - 2));
+    const auto expires = parse_expiry(time.substr(1, time.size() - 2));
     if (!expires) return std::unexpected(system_error(EINVAL));
     if (*expires > now && !add(host, *expires, include_subdomains, now))
       return std::unexpected(system_error(EINVAL));

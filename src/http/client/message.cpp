@@ -84,7 +84,7 @@ void Message::direct_to(Url url) {
   head_.authority = own_host_.empty() ? authority_of(url_) : own_host_;
 }
 
-void Message::set_cookies(CookieJar& jar, CookieJar::Time now) {
+void Message::set_cookies(CookieJar& jar, WallTime now) {
   const std::string stored = jar.field_for(url_, now, is_cross_site_, head_.method.is_safe());
   const char* const separator = own_cookies_.empty() || stored.empty() ? "" : "; ";
   const std::string field = own_cookies_ + separator + stored;

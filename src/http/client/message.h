@@ -50,7 +50,7 @@ class Message {
   }
 
   /// Sets the cookies for the URL, after those that the program has set.
-  void set_cookies(CookieJar& jar, CookieJar::Time now);
+  void set_cookies(CookieJar& jar, WallTime now);
   /// The form that a proxy forwards, with its credentials; null: the form for the origin itself.
   void set_forwarder(const tambour::detail::client::ProxyServer* proxy);
   /// Makes the request a CONNECT for this host and port, with these fields only: those of the

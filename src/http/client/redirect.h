@@ -38,7 +38,7 @@ struct Redirect {
 struct RedirectRules {
   bool had_source = false;          ///< The body cannot be sent again.
   const HstsStore* hsts = nullptr;  ///< May be null.
-  HstsStore::Time now{};
+  WallTime now{};
 };
 
 /// Returns no value if the response is not a redirect, or one that must not be followed: without a

@@ -35,7 +35,7 @@ constexpr int answers_max = 4;
 
 /// When the server wants to get the request again, if it has not executed it: RFC 9110, sections
 /// 10.2.3 and 15.6.4, and RFC 6585, section 4.
-std::optional<Duration> retry_after(const ClientResponse& response, CookieJar::Time now) {
+std::optional<Duration> retry_after(const ClientResponse& response, WallTime now) {
   if (response.status() != Status::service_unavailable &&
       response.status() != Status::too_many_requests)
     return std::nullopt;
@@ -46,7 +46,7 @@ std::optional<Duration> retry_after(const ClientResponse& response, CookieJar::T
   const auto date = parse_date(*value, std::chrono::floor<std::chrono::seconds>(now));
   if (!date) return std::nullopt;
   // Nanoseconds end in the year 2262.
-  constexpr auto end = std::chrono::floor<std::chrono::seconds>(CookieJar::Time::max());
+  constexpr auto end = std::chrono::floor<std::chrono::seconds>(WallTime::max());
   return std::max(std::clamp(*date, std::chrono::sys_seconds(), end) - now, Duration::zero());
 }
 
@@ -55,8 +55,8 @@ bool has_spoken(Connection& connection) noexcept {
   return net::StreamInput::has_arrived(connection.stream, connection.input);
 }
 
-CookieJar::Time wall_time(EventLoop& loop) noexcept {
-  return CookieJar::Time(std::chrono::nanoseconds(loop::core_of(loop).wall_ns()));
+WallTime wall_time(EventLoop& loop) noexcept {
+  return WallTime(std::chrono::nanoseconds(loop::core_of(loop).wall_ns()));
 }
 
 /// ClientOptions::origin_addresses or address; empty: the host of the origin.

@@ -72,16 +72,16 @@ bool hides_secure(const std::vector<CookieJar::Entry>& site, const CookieJar::En
   });
 }
 
-CookieJar::Time expiry_of(const SetCookie& cookie, CookieJar::Time now) noexcept {
-  const CookieJar::Time latest = base::saturating_add(now, lifetime_max);
+WallTime expiry_of(const SetCookie& cookie, WallTime now) noexcept {
+  const WallTime latest = base::saturating_add(now, lifetime_max);
   if (cookie.max_age) {
-    if (*cookie.max_age <= std::chrono::seconds(0)) return CookieJar::Time::min();
+    if (*cookie.max_age <= std::chrono::seconds(0)) return WallTime::min();
     return *cookie.max_age < lifetime_max ? base::saturating_add(now, *cookie.max_age) : latest;
   }
-  if (!cookie.expires) return CookieJar::Time::max();
+  if (!cookie.expires) return WallTime::max();
   // Nanoseconds end in the year 2262.
   return *cookie.expires < std::chrono::floor<std::chrono::seconds>(latest)
-             ? CookieJar::Time(std::max(*cookie.expires, std::chrono::sys_seconds()))
+             ? WallTime(std::max(*cookie.expires, std::chrono::sys_seconds()))
              : latest;
 }
 
@@ -94,7 +94,7 @@ bool CookieJar::is_same_site(const Url& a, const Url& b) {
              detail::cookies::registrable_domain(detail::cookies::host_of(b));
 }
 
-std::size_t CookieJar::store(const Url& url, const Fields& fields, Time now) {
+std::size_t CookieJar::store(const Url& url, const Fields& fields, WallTime now) {
   std::size_t stored = 0;
   for (std::size_t at = fields.find("Set-Cookie"); at != fields.size();
        at = fields.find("Set-Cookie", at + 1)) {
@@ -104,7 +104,7 @@ std::size_t CookieJar::store(const Url& url, const Fields& fields, Time now) {
   return stored;
 }
 
-bool CookieJar::store_one(const Url& url, SetCookie cookie, Time now) {
+bool CookieJar::store_one(const Url& url, SetCookie cookie, WallTime now) {
   const std::string host = detail::cookies::host_of(url);
   const bool is_secure = detail::cookies::is_secure(url);
   if (host.empty() || (cookie.secure && !is_secure)) return false;
@@ -135,14 +135,14 @@ bool CookieJar::store_one(const Url& url, SetCookie cookie, Time now) {
   return true;
 }
 
-Result<> CookieJar::add(Entry entry, Time now) {
+Result<> CookieJar::add(Entry entry, WallTime now) {
   if (!detail::cookies::is_valid(entry)) return failure(ErrorCode::bad_cookie);
   insert(std::move(entry), now);
   return {};
 }
 
 /// Replaces the same cookie. One that has expired only removes it.
-void CookieJar::insert(Entry entry, Time now) {
+void CookieJar::insert(Entry entry, WallTime now) {
   const auto position = sites_.try_emplace(detail::cookies::site_of(entry.domain)).first;
   Site& site = position->second;
   const auto old = std::ranges::find_if(site, [&entry](const Entry& current_entry) {
@@ -163,7 +163,7 @@ void CookieJar::insert(Entry entry, Time now) {
   if (site.empty()) sites_.erase(position);
 }
 
-void CookieJar::make_room(Site& site, Time now) {
+void CookieJar::make_room(Site& site, WallTime now) {
   if (site.size() > options_.cookies_per_site_max) {
     size_ -= std::erase_if(site, [now](const Entry& entry) { return entry.expires <= now; });
     while (site.size() > options_.cookies_per_site_max) {
@@ -191,7 +191,7 @@ void CookieJar::evict_oldest() noexcept {
   --size_;
 }
 
-std::string CookieJar::field_for(const Url& url, Time now, bool is_cross_site, bool is_safe) {
+std::string CookieJar::field_for(const Url& url, WallTime now, bool is_cross_site, bool is_safe) {
   const std::string host = detail::cookies::host_of(url);
   const auto site = sites_.find(detail::cookies::site_of(host));
   if (site == sites_.end()) return {};
@@ -235,7 +235,7 @@ void CookieJar::clear() noexcept {
   size_ = 0;
 }
 
-void CookieJar::remove_expired(Time now) noexcept {
+void CookieJar::remove_expired(WallTime now) noexcept {
   for (auto site = sites_.begin(); site != sites_.end();) {
     size_ -=
         std::erase_if(site->second, [now](const Entry& entry) { return entry.expires <= now; });

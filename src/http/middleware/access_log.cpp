@@ -3,10 +3,10 @@
 
 #include <utility>
 
-#include <tambour/http/date.h>
 #include <tambour/loop/event_loop.h>
 #include <tambour/net/socket_stream.h>
 
+#include "http_message/date.h"
 #include "loop/core.h"
 
 namespace tambour::http {
@@ -30,14 +30,6 @@ void append_quoted(std::string& to, std::string_view text) {
   to += " \"";
   append_escaped(to, text.empty() ? "-" : text);
   to += '"';
-}
-
-/// "06/Nov/1994:08:49:37 +0000".
-void append_time(std::string& to, std::chrono::system_clock::time_point time) {
-  const std::string date = format_date(std::chrono::floor<std::chrono::seconds>(time));
-  const std::string_view text = date;  // "Sun, 06 Nov 1994 08:49:37 GMT".
-  to.append(text.substr(5, 2)).append("/").append(text.substr(8, 3)).append("/");
-  to.append(text.substr(12, 4)).append(":").append(text.substr(17, 8)).append(" +0000");
 }
 
 std::string_view name_of(Version version) noexcept {
@@ -75,8 +67,7 @@ AccessRecord access_record(const Request& request, const Response& response) {
   record.time_to_head = record.time_total;
   if (response.has_begun()) record.time_to_head = response.begun_at() - request.received_at();
   const std::chrono::nanoseconds wall(detail::loop::core_of(loop).wall_ns());
-  record.received_at = std::chrono::system_clock::time_point(
-      std::chrono::duration_cast<std::chrono::system_clock::duration>(wall - record.time_total));
+  record.received_at = WallTime(wall - record.time_total);
   return record;
 }
 
@@ -97,7 +88,8 @@ std::string format_common(const AccessRecord& record) {
   }
   append_escaped(line, client);
   line += " - - [";
-  append_time(line, record.received_at);
+  append_time(line, std::chrono::floor<std::chrono::seconds>(record.received_at),
+              "%d/%b/%Y:%T +0000");
   line += ']';
   std::string request;
   if (!record.method.empty()) {

@@ -39,7 +39,7 @@ void check_request(const Fields& fields) {
 }
 
 void check_jar(const Fields& fields) {
-  const CookieJar::Time now = std::chrono::sys_days(std::chrono::days(20'000));
+  const WallTime now = std::chrono::sys_days(std::chrono::days(20'000));
   for (const char* const from : {"https://www.example.org/a/b", "http://www.example.org/a/b"}) {
     CookieJar jar({.cookies_max = 5, .cookies_per_site_max = 3, .field_bytes_max = 1000});
     const Url url = Url::parse(from).value();
@@ -61,7 +61,7 @@ void check_jar(const Fields& fields) {
       expect(jar.field_for(Url::parse(other).value(), now).empty(), "sent to another domain");
     jar.remove_expired(now + std::chrono::days(401));
     for (const CookieJar::Entry& entry : jar.entries())
-      expect(entry.expires == CookieJar::Time::max(), "a cookie lives too long");
+      expect(entry.expires == WallTime::max(), "a cookie lives too long");
   }
 }
 

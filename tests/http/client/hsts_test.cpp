@@ -21,19 +21,18 @@ using http::Fields;
 using http::HstsStore;
 using http::Url;
 using namespace std::chrono_literals;
-using Time = HstsStore::Time;
 
-constexpr Time now = std::chrono::sys_days(std::chrono::year(2027) / 1 / 2);
+constexpr WallTime now = std::chrono::sys_days(std::chrono::year(2027) / 1 / 2);
 
 Url url_of(std::string_view text) { return Url::parse(text).value(); }
 
-void store(HstsStore& hsts, std::string_view url, std::string_view value, Time at = now) {
+void store(HstsStore& hsts, std::string_view url, std::string_view value, WallTime at = now) {
   Fields fields;
   or_throw(fields.add("Strict-Transport-Security", value));
   hsts.store(url_of(url), fields, at);
 }
 
-std::string secured(const HstsStore& hsts, std::string_view url, Time at = now) {
+std::string secured(const HstsStore& hsts, std::string_view url, WallTime at = now) {
   return hsts.secure(url_of(url), at).value().to_string();
 }
 

@@ -166,7 +166,7 @@ class HttpCookieJar : public testing::Test {
   }
 
   CookieJar jar;
-  CookieJar::Time now = std::chrono::sys_days(2026y / 1 / 1);
+  WallTime now = std::chrono::sys_days(2026y / 1 / 1);
 };
 
 TEST_F(HttpCookieJar, hosts_and_domains) {
