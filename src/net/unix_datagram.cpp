@@ -21,8 +21,8 @@
 #include "base/failure.h"
 #include "io/transport.h"
 #include "loop/core.h"
+#include "net/ancillary_data.h"
 #include "net/datagram_headers.h"
-#include "net/passed_descriptors.h"
 #include "net/socket_calls.h"
 
 namespace tambour {

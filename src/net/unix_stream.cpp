@@ -17,8 +17,8 @@
 #include "base/failure.h"
 #include "io/transport.h"
 #include "loop/core.h"
+#include "net/ancillary_data.h"
 #include "net/connect.h"
-#include "net/passed_descriptors.h"
 
 namespace tambour {
 namespace {

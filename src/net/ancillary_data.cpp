@@ -1,5 +1,5 @@
 // Descriptors and credentials in the ancillary data of Unix sockets.
-#include "net/passed_descriptors.h"
+#include "net/ancillary_data.h"
 
 #include <array>
 #include <cstddef>
