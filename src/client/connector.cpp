@@ -19,11 +19,11 @@
 
 #include "base/failure.h"
 #include "base/parse_number.h"
-#include "client/backoff.h"
 #include "client/may_pass.h"
 #include "client/proxy.h"
 #include "client/proxy_context.h"
 #include "client/race.h"
+#include "client/retry_delays.h"
 #include "http_message/protocol_name.h"
 #include "loop/core.h"
 #include "net/tcp_options.h"
@@ -220,12 +220,12 @@ Task<ConnectResult> try_once(const Target& target, const ConnectOptions& options
 Task<ConnectResult> try_rounds(const Target& target, const ConnectOptions& options,
                                ConnectStep& step) {
   const TaskContext& context = co_await this_task;
-  detail::client::Backoff backoff(options.retry);
+  detail::client::RetryDelays delays(options.retry);
   for (unsigned round = 1;; ++round) {
     auto stream = co_await try_once(target, options, step);
     if (stream || round >= options.retry.attempts_max || !may_pass(stream.error(), target))
       co_return stream;
-    const Duration delay = backoff.next(detail::loop::core_of(*context.loop).backend().random());
+    const Duration delay = delays.next(detail::loop::core_of(*context.loop).backend().random());
     const auto slept = co_await sleep_for(delay, {});
     if (!slept) co_return std::unexpected<ConnectError>(slept.error());
   }

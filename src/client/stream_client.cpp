@@ -13,7 +13,7 @@
 
 #include "base/check.h"
 #include "base/failure.h"
-#include "client/backoff.h"
+#include "client/retry_delays.h"
 #include "loop/core.h"
 #include "net/connection/owner.h"
 
@@ -42,7 +42,7 @@ class StreamClientState final : private ConnectionOwner {
         connect_(std::move(connect)),
         callbacks_(share(std::move(callbacks), created_at)),
         options_(std::move(options)),
-        backoff_(options_.retry),
+        delays_(options_.retry),
         retry_(
             loop, [this] { begin_attempt(); }, created_at),
         attempt_ended_(
@@ -84,7 +84,7 @@ class StreamClientState final : private ConnectionOwner {
     if (started_) return;
     started_ = true;
     attempts_ = 0;
-    backoff_.reset();
+    delays_.reset();
     Connection* const former = front();
     if (former == nullptr) return begin_attempt();
     // An open connection, which stop() has left open, belongs to the client again. A closed one
@@ -181,7 +181,7 @@ class StreamClientState final : private ConnectionOwner {
   }
 
   Duration retry_later() noexcept {
-    const Duration delay = backoff_.next(core_.backend().random());
+    const Duration delay = delays_.next(core_.backend().random());
     retry_.start(delay);
     return delay;
   }
@@ -197,7 +197,7 @@ class StreamClientState final : private ConnectionOwner {
       started_ = false;
       return;
     }
-    if (core_.clock_ns() - connected_ns_ >= options_.stable_after.count()) backoff_.reset();
+    if (core_.clock_ns() - connected_ns_ >= options_.stable_after.count()) delays_.reset();
     retry_later();
   }
 
@@ -212,7 +212,7 @@ class StreamClientState final : private ConnectionOwner {
   Callback<Task<ConnectResult>()> connect_;
   std::shared_ptr<const ConnectionCallbacks> callbacks_;
   StreamClientOptions options_;
-  client::Backoff backoff_;
+  client::RetryDelays delays_;
   bool started_ = false;
   bool restarts_ = false;    ///< start() was called before on_close of a closed connection.
   bool moves_away_ = false;  ///< The connection is moving to another loop.

@@ -10,9 +10,9 @@
 #include <tambour/tls/error.h>
 
 #include "base/parse_number.h"
-#include "client/backoff.h"
 #include "client/may_pass.h"
 #include "client/proxy_context.h"
+#include "client/retry_delays.h"
 #include "http/client/exchange.h"
 #include "http/client/redirect.h"
 #include "http/client/shared.h"
@@ -207,10 +207,10 @@ Task<Attempt> Shared::exchange(Message& message, TimePoint deadline) {
 
 Task<Result<ClientResponse>> Shared::exchange_with_retries(Message& message, TimePoint deadline) {
   const RetryPolicy& policy = options.retry;
-  tambour::detail::client::Backoff backoff(policy);
+  tambour::detail::client::RetryDelays delays(policy);
   for (unsigned attempts = 1;; ++attempts) {
     const bool may_be_repeated = message.may_be_repeated();
-    Duration delay = backoff.next(loop::core_of(loop).backend().random());
+    Duration delay = delays.next(loop::core_of(loop).backend().random());
     {
       // The response does not occupy its connection during the delay.
       Attempt attempt = co_await exchange(message, deadline);

@@ -7,7 +7,7 @@
 
 #include <tambour/task/sleep.h>
 
-#include "client/backoff.h"
+#include "client/retry_delays.h"
 #include "http/client/temporary.h"
 #include "http/download/content_range.h"
 #include "http/download/partial_file.h"
@@ -27,7 +27,7 @@ class Download {
         url_(std::move(url)),
         options_(std::move(options)),
         part_(url_, std::move(path)),
-        backoff_(options_.retry) {}
+        delays_(options_.retry) {}
 
   Task<DownloadResult> run();
 
@@ -46,7 +46,7 @@ class Download {
   std::string url_;
   DownloadOptions options_;
   PartialFile part_;
-  tambour::detail::client::Backoff backoff_;
+  tambour::detail::client::RetryDelays delays_;
   DownloadedFile result_;
   std::optional<Status> status_;
   bool must_restart_ = false;  ///< The server cannot continue, or has another version.
@@ -76,7 +76,7 @@ Task<Result<>> Download::repeat() {
     if (!received && !may_repeat(received.error())) co_return received;
     if (has_progress) {
       attempts = 0;
-      backoff_.reset();
+      delays_.reset();
     }
     // A server may send less than was asked for.
     if (received && has_progress) continue;
@@ -85,7 +85,7 @@ Task<Result<>> Download::repeat() {
       co_return std::unexpected(received ? truncated : received.error());
     }
     ++attempts;
-    const Duration delay = backoff_.next(loop::core_of(*context.loop).backend().random());
+    const Duration delay = delays_.next(loop::core_of(*context.loop).backend().random());
     const auto slept = co_await sleep_for(delay);
     if (!slept) co_return slept;
   }

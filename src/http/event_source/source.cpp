@@ -46,7 +46,7 @@ Source::Source(Client& client, std::string url, EventSourceOptions options)
       returned_event_id_(options_.last_event_id),
       last_event_id_(options_.last_event_id),
       delay_(options_.retry.delay),
-      backoff_(options_.retry) {}
+      delays_(options_.retry) {}
 
 Task<Source::Received> Source::next() {
   if (!reading_) {
@@ -138,7 +138,7 @@ Task<Result<>> Source::open() {
 
 Result<> Source::accept(ClientResponse response) {
   failed_attempts_ = 0;
-  backoff_ = tambour::detail::client::Backoff(with_delay(options_.retry, delay_));
+  delays_ = tambour::detail::client::RetryDelays(with_delay(options_.retry, delay_));
   was_tried_ = false;
   if (response.status() == Status::no_content) {
     has_ended_ = true;
@@ -175,7 +175,7 @@ Result<ClientRequest> Source::request() const {
 Task<Result<>> Source::wait() {
   if (!was_tried_) co_return {};
   const TaskContext& context = co_await this_task;
-  const Duration delay = backoff_.next(loop::core_of(*context.loop).backend().random());
+  const Duration delay = delays_.next(loop::core_of(*context.loop).backend().random());
   co_return co_await sleep_for(delay);
 }
 
@@ -186,7 +186,7 @@ void Source::end_stream() {
     // So that a server, and each proxy that answers for it, cannot make the client busy-loop.
     const Duration delay_max = std::max(options_.retry.delay_max, Duration::zero());
     delay_ = std::min<Duration>(std::max(*retry, retry_min), delay_max);
-    backoff_ = tambour::detail::client::Backoff(with_delay(options_.retry, delay_));
+    delays_ = tambour::detail::client::RetryDelays(with_delay(options_.retry, delay_));
   }
   reader_.reset();
   response_.reset();

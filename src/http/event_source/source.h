@@ -12,7 +12,7 @@
 #include <tambour/task/scope.h>
 #include <tambour/task/task.h>
 
-#include "client/backoff.h"
+#include "client/retry_delays.h"
 
 namespace tambour::http::detail::event_source {
 
@@ -60,7 +60,7 @@ class Source {
   std::string returned_event_id_;  ///< The last id of the events that next() has returned.
   std::string last_event_id_;      ///< The last id that has arrived.
   Duration delay_;                 ///< After the end of a stream.
-  tambour::detail::client::Backoff backoff_;
+  tambour::detail::client::RetryDelays delays_;
   unsigned failed_attempts_ = 0;  ///< Since the last stream.
   std::uint64_t connections_ = 0;
   std::optional<Status> status_;

@@ -9,9 +9,9 @@
 
 namespace tambour::detail::client {
 
-class Backoff {
+class RetryDelays {
  public:
-  explicit Backoff(const RetryPolicy& policy) noexcept
+  explicit RetryDelays(const RetryPolicy& policy) noexcept
       : max_(std::max(policy.delay_max, Duration::zero())),
         first_(std::clamp(policy.delay, Duration::zero(), max_)),
         next_(first_),
