@@ -3,7 +3,6 @@
 #include "events/child_table.h"
 
 #include <pthread.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,36 +14,25 @@
 #include <utility>
 
 #include "base/failure.h"
-#include "base/system_call.h"
+#include "events/group_leader.h"
 #include "events/signal_slot.h"
+#include "events/wait_id.h"
 
 namespace tambour::detail::events {
 namespace {
 
-constinit std::mutex mutex;
+constinit std::mutex table_mutex;
 
 /// Named children, hashed by the low bits of their pids.
 std::array<ChildTable::Bucket, 256> buckets;
 Child* any = nullptr;
-
-/// Leaders of process groups, hashed in the same way.
-std::array<detail::Hlist<ChildTable::GroupLeader, ChildTable>, 256> leaders;
-int leader_count = 0;
 
 /// The number of Launching instances, and whether an `any_child` watcher postponed its poll for
 /// them.
 int launching = 0;
 bool poll_postponed = false;
 
-/// Incremented when a fork empties the table: the entries may lie on the stacks of threads that do
-/// not exist in the child, and that memory may be reused.
-std::uint64_t epoch = 1;
-
-// P_PIDFD, since Linux 5.4; older headers do not define it.
-constexpr auto by_pidfd = static_cast<idtype_t>(3);
-
-// PIDFD_SIGNAL_PROCESS_GROUP of pidfd_send_signal(2), since Linux 6.9.
-constexpr unsigned signal_process_group = 1U << 2U;
+std::uint64_t current_epoch = 1;
 
 int flags_for(ChildChanges changes) noexcept {
   const int stops = changes == ChildChanges::all ? WSTOPPED | WCONTINUED : 0;
@@ -71,19 +59,19 @@ ChildStatus status_of(const siginfo_t& info) noexcept {
   return status;
 }
 
-/// WNOHANG does not block and so is not interrupted, but a seccomp supervisor may return EINTR.
-int wait_id(idtype_t type, id_t id, siginfo_t& info, int flags) noexcept {
-  return base::uninterrupted(base::Call::waitid, ::waitid, type, id, &info, flags);
-}
-
 }  // namespace
 
+std::mutex& ChildTable::mutex() noexcept { return table_mutex; }
+
+std::uint64_t ChildTable::epoch() noexcept { return current_epoch; }
+
 void ChildTable::register_fork_handlers() noexcept {
-  static const int registered = ::pthread_atfork([] { mutex.lock(); }, [] { mutex.unlock(); },
-                                                 [] {
-                                                   clear_all();
-                                                   mutex.unlock();
-                                                 });
+  static const int registered =
+      ::pthread_atfork([] { table_mutex.lock(); }, [] { table_mutex.unlock(); },
+                       [] {
+                         clear_all();
+                         table_mutex.unlock();
+                       });
   static_cast<void>(registered);
 }
 
@@ -91,10 +79,9 @@ void ChildTable::clear_all() noexcept {
   launching = 0;
   poll_postponed = false;
   for (Bucket& bucket : buckets) bucket.abandon();
-  for (auto& bucket : leaders) bucket.abandon();
-  leader_count = 0;
+  GroupLeader::clear_all();
   any = nullptr;
-  ++epoch;
+  ++current_epoch;
 }
 
 ChildTable::Bucket& ChildTable::bucket_of(pid_t pid) noexcept {
@@ -102,7 +89,7 @@ ChildTable::Bucket& ChildTable::bucket_of(pid_t pid) noexcept {
 }
 
 void ChildTable::insert(Child& child) noexcept {
-  child.epoch_ = epoch;
+  child.epoch_ = current_epoch;
   if (child.any_) {
     any = &child;
     return;
@@ -112,7 +99,7 @@ void ChildTable::insert(Child& child) noexcept {
 
 Result<> ChildTable::enter(Child& child) noexcept {
   register_fork_handlers();
-  const std::scoped_lock lock(mutex);
+  const std::scoped_lock lock(table_mutex);
   if (child.any_) {
     if (any != nullptr) return base::failure(EBUSY);
   } else {
@@ -128,9 +115,9 @@ Result<> ChildTable::enter(Child& child) noexcept {
 }
 
 void ChildTable::leave(Child& child) noexcept {
-  const std::scoped_lock lock(mutex);
+  const std::scoped_lock lock(table_mutex);
   child.has_status_ = false;
-  if (child.epoch_ != epoch) return;
+  if (child.epoch_ != current_epoch) return;
   if (child.any_) {
     any = nullptr;
     return;
@@ -139,11 +126,11 @@ void ChildTable::leave(Child& child) noexcept {
 }
 
 void ChildTable::move(Child& from, Child& to) noexcept {
-  const std::scoped_lock lock(mutex);
+  const std::scoped_lock lock(table_mutex);
   to.has_status_ = std::exchange(from.has_status_, false);
   to.status_ = from.status_;
   to.epoch_ = std::exchange(from.epoch_, 0);
-  if (to.epoch_ != epoch) return;
+  if (to.epoch_ != current_epoch) return;
   if (to.any_) {
     any = &to;
     return;
@@ -152,12 +139,12 @@ void ChildTable::move(Child& from, Child& to) noexcept {
 }
 
 bool ChildTable::poll(Child& child) noexcept {
-  const std::scoped_lock lock(mutex);
+  const std::scoped_lock lock(table_mutex);
   return poll_locked(child);
 }
 
 bool ChildTable::take_status(Child& child, ChildStatus& status) noexcept {
-  const std::scoped_lock lock(mutex);
+  const std::scoped_lock lock(table_mutex);
   if (!poll_locked(child)) return false;
   status = child.status_;
   child.has_status_ = false;
@@ -165,7 +152,7 @@ bool ChildTable::take_status(Child& child, ChildStatus& status) noexcept {
 }
 
 bool ChildTable::enter_after_fork(Child& child) noexcept {
-  const std::scoped_lock lock(mutex);
+  const std::scoped_lock lock(table_mutex);
   if (child.any_) {
     child.has_status_ = false;  // The status belongs to a child of the parent process.
     insert(child);
@@ -182,7 +169,7 @@ bool ChildTable::poll_locked(Child& child) noexcept {
 
 bool ChildTable::poll_named(Child& child) noexcept {
   siginfo_t info{};
-  GroupLeader* const leader = leader_of(child.pid_);
+  GroupLeader* const leader = GroupLeader::find(child.pid_);
   const int flags = flags_for(child.changes_) | (leader != nullptr ? WNOWAIT : 0);
   int outcome = -1;
   errno = EINVAL;
@@ -195,23 +182,9 @@ bool ChildTable::poll_named(Child& child) noexcept {
     return true;
   }
   if (info.si_pid == 0) return false;
-  if (leader != nullptr) take_from_leader(*leader, info);
+  if (leader != nullptr) leader->take(info, status_of(info).has_ended());
   store_for_named(status_of(info));
   return child.has_status_;
-}
-
-/// Completes a wait with WNOWAIT. A leader that has ended stays a zombie.
-void ChildTable::take_from_leader(GroupLeader& leader, siginfo_t& info) noexcept {
-  if (!status_of(info).has_ended()) {
-    siginfo_t taken{};
-    const bool is_taken = leader.wait(taken, WSTOPPED | WCONTINUED | WNOHANG) == 0;
-    if (is_taken && taken.si_pid != 0) info = taken;
-  } else if (leader.at_exit_ == GroupLeader::AtExit::kill_group) {
-    ::kill(-leader.pid_, SIGKILL);
-    siginfo_t taken{};
-    leader.wait(taken, WEXITED | WNOHANG);
-    leader.leave_locked();
-  }
 }
 
 bool ChildTable::poll_any(Child& child) noexcept {
@@ -222,13 +195,11 @@ bool ChildTable::poll_any(Child& child) noexcept {
   for (;;) {
     siginfo_t info{};
     const int flags = flags_for(child.changes_);
-    const int peek = leader_count > 0 ? WNOWAIT : 0;
+    const int peek = GroupLeader::has_any() ? WNOWAIT : 0;
     if (wait_id(P_ALL, 0, info, flags | peek) != 0 || info.si_pid == 0) return false;
-    GroupLeader* const leader = leader_of(info.si_pid);
+    GroupLeader* const leader = GroupLeader::find(info.si_pid);
     const bool is_leader = leader != nullptr;
-    if (is_leader && status_of(info).has_ended() &&
-        leader->at_exit_ == GroupLeader::AtExit::kill_group)
-      ::kill(-leader->pid_, SIGKILL);
+    if (is_leader && status_of(info).has_ended()) leader->kill_group_at_exit();
     if (peek != 0) {
       const auto pid = static_cast<id_t>(info.si_pid);
       info = {};
@@ -261,12 +232,12 @@ bool ChildTable::store_for_named(const ChildStatus& status) noexcept {
 
 ChildTable::Launching::Launching() noexcept {
   register_fork_handlers();
-  const std::scoped_lock lock(mutex);
+  const std::scoped_lock lock(table_mutex);
   ++launching;
 }
 
 ChildTable::Launching::~Launching() {
-  const std::scoped_lock lock(mutex);
+  const std::scoped_lock lock(table_mutex);
   // Zero in the child of a fork(2), which has emptied the table.
   if (launching > 0) --launching;
   if (launching > 0) return;
@@ -274,77 +245,15 @@ ChildTable::Launching::~Launching() {
 }
 
 Result<> ChildTable::send_signal(const Child& child, int number) noexcept {
-  const std::scoped_lock lock(mutex);
+  const std::scoped_lock lock(table_mutex);
   siginfo_t info{};
   const bool is_reaped =
-      child.epoch_ != epoch || !child.InTable::listed() ||
+      child.epoch_ != current_epoch || !child.InTable::listed() ||
       (child.has_status_ && child.status_.has_ended()) ||
       wait_id(P_PID, static_cast<id_t>(child.pid_), info, WEXITED | WNOHANG | WNOWAIT) != 0;
   if (is_reaped) return base::failure(ESRCH);
   if (::kill(child.pid_, number) != 0) return base::failure(errno);
   return {};
-}
-
-ChildTable::GroupLeader* ChildTable::leader_of(pid_t pid) noexcept {
-  if (leader_count == 0) return nullptr;
-  GroupLeader* leader = leaders[static_cast<std::size_t>(pid) % leaders.size()].front();
-  while (leader != nullptr && leader->pid_ != pid) leader = leader->InTable::next();
-  return leader;
-}
-
-void ChildTable::GroupLeader::enter(pid_t pid, int pidfd, AtExit at_exit) noexcept {
-  register_fork_handlers();
-  const std::scoped_lock lock(mutex);
-  pid_ = pid;
-  pidfd_ = pidfd;
-  at_exit_ = at_exit;
-  epoch_ = epoch;
-  leaders[static_cast<std::size_t>(pid) % leaders.size()].push_front(*this);
-  ++leader_count;
-}
-
-bool ChildTable::GroupLeader::in_table() const noexcept {
-  return epoch_ == epoch && InTable::listed();
-}
-
-void ChildTable::GroupLeader::leave_locked() noexcept {
-  if (!in_table()) return;
-  InTable::unlist();
-  --leader_count;
-}
-
-void ChildTable::GroupLeader::leave() noexcept {
-  const std::scoped_lock lock(mutex);
-  leave_locked();
-}
-
-void ChildTable::GroupLeader::reap() noexcept {
-  const std::scoped_lock lock(mutex);
-  siginfo_t info{};
-  if (in_table()) wait(info, WEXITED | WNOHANG);
-  leave_locked();
-}
-
-int ChildTable::GroupLeader::wait(siginfo_t& info, int flags) const noexcept {
-  if (pidfd_ >= 0) {
-    const int outcome = wait_id(by_pidfd, static_cast<id_t>(pidfd_), info, flags);
-    if (outcome == 0 || errno != EINVAL) return outcome;  // Linux 5.3 has no P_PIDFD.
-  }
-  return wait_id(P_PID, static_cast<id_t>(pid_), info, flags);
-}
-
-Result<> ChildTable::GroupLeader::send_signal(int number) const noexcept {
-  const std::scoped_lock lock(mutex);
-  if (epoch_ != epoch) return base::failure(ESRCH);
-  siginfo_t info{};
-  if (in_table() && wait(info, WEXITED | WNOHANG | WNOWAIT) == 0) {
-    if (::kill(-pid_, number) == 0) return {};
-    return base::failure(errno);
-  }
-  if (pidfd_ < 0) return base::failure(ESRCH);
-  if (::syscall(SYS_pidfd_send_signal, pidfd_, number, nullptr, signal_process_group) == 0)
-    return {};
-  return base::failure(errno == EPERM ? EPERM : ESRCH);
 }
 
 }  // namespace tambour::detail::events

@@ -215,7 +215,7 @@ Result<> ProcessState::launch(EventLoop& loop, const ProcessOptions& options) {
   pidfd_ = std::move(launched->pidfd);
   child_ = Child(loop, launched->pid, [this](const ChildStatus& status) { ended(status); });
   if (leads_group_) {
-    using AtExit = events::ChildTable::GroupLeader::AtExit;
+    using AtExit = events::GroupLeader::AtExit;
     const bool kills = options.kill_group_at_exit;
     leader_.enter(launched->pid, pidfd_.get(), kills ? AtExit::kill_group : AtExit::keep_group);
   }

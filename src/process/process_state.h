@@ -12,7 +12,7 @@
 #include <tambour/loop/timer.h>
 #include <tambour/process/process.h>
 
-#include "events/child_table.h"
+#include "events/group_leader.h"
 #include "loop/core.h"
 #include "process/launch.h"
 
@@ -88,7 +88,7 @@ class ProcessState final : public detail::LoopOwned {
   bool is_unreferenced_ = false;  ///< The deadline does not keep the loop running.
   Duration grace_;
   UniqueFd pidfd_;
-  events::ChildTable::GroupLeader leader_;  ///< In the table only if `leads_group_`.
+  events::GroupLeader leader_;  ///< In the table only if `leads_group_`.
   Child child_;
   Timer deadline_;
   std::optional<ChildStatus> status_;
