@@ -54,6 +54,13 @@ concept IsOwner = std::movable<Handle> && !std::copyable<Handle> && requires(Han
   handle.close();
 };
 
+template <class Server>
+concept ServesConnections = requires(Server& server) { server.serve(ConnectionCallbacks()); } ||
+                            requires(Server& server) { server.for_each_connection(nullptr); };
+static_assert(ServesConnections<TcpServer> && ServesConnections<TcpServerGroup>);
+// The bases of servers of HTTP, whose streams are not connections of callbacks.
+static_assert(!ServesConnections<StreamServerBase> && !ServesConnections<StreamServerGroupBase>);
+
 static_assert(IsOwner<Socket> && HasEndpoints<Socket> && HasOptions<Socket>);
 static_assert(!HasProxyHeader<Socket> && !ReadsAndWrites<Socket>);
 

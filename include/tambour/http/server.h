@@ -127,9 +127,6 @@ class Server final : public StreamServerBase {
   [[nodiscard]] Http2Stats http_2_stats() const noexcept;
 
  private:
-  using StreamServerBase::for_each_connection;
-  using StreamServerBase::serve;
-
   explicit Server(StreamServerBase&& base);
   [[nodiscard]] static Result<Server> start(Result<StreamServerBase> base, Handler handler,
                                             ServerOptions options);
@@ -154,9 +151,6 @@ class ServerGroup final : public StreamServerGroupBase {
   [[nodiscard]] Http2Stats http_2_stats() const noexcept;
 
  private:
-  using StreamServerGroupBase::for_each_connection;
-  using StreamServerGroupBase::serve;
-
   explicit ServerGroup(StreamServerGroupBase&& base);
   [[nodiscard]] static Result<ServerGroup> start(LoopGroup& group,
                                                  Result<StreamServerGroupBase> base,

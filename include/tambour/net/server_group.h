@@ -49,12 +49,6 @@ class StreamServerGroupBase {
   /// from any thread.
   [[nodiscard]] const tls::ServerContext& tls() const noexcept;
 
-  /// Serves with callbacks: each accepted stream becomes a Connection. All loops share the
-  /// callbacks, so several threads invoke them concurrently, each for its own connections. Aborts
-  /// if the server already serves.
-  void serve(ConnectionCallbacks callbacks,
-             std::source_location at = std::source_location::current());
-
   /// Returns duplicates of its listeners for a replacement process (start_new_process() calls this
   /// itself), in the order that adopt() expects; empty after stop(). Fails with EMFILE. Callable
   /// from any thread.
@@ -80,13 +74,6 @@ class StreamServerGroupBase {
   /// Callable from any thread.
   [[nodiscard]] std::stop_token shutdown_token(const EventLoop& loop) const noexcept;
 
-  /// Posts a call of `function` for each open connection to the loops, if the server serves with
-  /// callbacks, and returns at once. Several threads call `function` concurrently, each for its own
-  /// connections. It may use and close the connections of its loop; it must not run the loop. What
-  /// it throws is reported like an exception of a handler: see ListenOptions::on_error. Throws like
-  /// EventLoop::post(). Callable from any thread.
-  void for_each_connection(Callback<void(Connection&)> function);
-
   /// The number of streams that are being served, and the total number accepted. Callable from any
   /// thread.
   [[nodiscard]] std::size_t connections() const noexcept;
@@ -111,6 +98,21 @@ class StreamServerGroupBase {
   void serve_with(const std::function<Task<>(SocketStream)>& handler,
                   const std::source_location& created_at, detail::HandshakeCheck check = nullptr);
   [[nodiscard]] const std::shared_ptr<detail::server::ErrorReporter>& reporter() const noexcept;
+
+  // Public functions of StreamServerGroup, but not of servers whose streams have a protocol.
+
+  /// Serves with callbacks: each accepted stream becomes a Connection. All loops share the
+  /// callbacks, so several threads invoke them concurrently, each for its own connections. Aborts
+  /// if the server already serves.
+  void serve(ConnectionCallbacks callbacks,
+             std::source_location at = std::source_location::current());
+
+  /// Posts a call of `function` for each open connection to the loops, if the server serves with
+  /// callbacks, and returns at once. Several threads call `function` concurrently, each for its own
+  /// connections. It may use and close the connections of its loop; it must not run the loop. What
+  /// it throws is reported like an exception of a handler: see ListenOptions::on_error. Throws like
+  /// EventLoop::post(). Callable from any thread.
+  void for_each_connection(Callback<void(Connection&)> function);
 
  private:
   [[nodiscard]] static Result<StreamServerGroupBase> open(LoopGroup& group,
@@ -165,6 +167,7 @@ class StreamServerGroup final : public StreamServerGroupBase {
     return StreamServerGroup(std::move(*server));
   }
 
+  using StreamServerGroupBase::for_each_connection;
   using StreamServerGroupBase::serve;
 
   /// Starts accepting and runs `handler(stream)`, which returns a Task<>, for each stream. Each

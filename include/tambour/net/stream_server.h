@@ -49,11 +49,6 @@ class StreamServerBase {
   /// The context of ListenOptions::tls, for example to reload() it; empty without TLS.
   [[nodiscard]] const tls::ServerContext& tls() const noexcept;
 
-  /// Serves with callbacks: each accepted stream becomes a Connection. Aborts if the server already
-  /// serves.
-  void serve(ConnectionCallbacks callbacks,
-             std::source_location at = std::source_location::current());
-
   /// Prevents stop() from removing the Unix path, for use when another process listens on it or
   /// will do so. A forked child need not call it: its copy of the server never removes the path.
   void keep_path() noexcept;
@@ -73,11 +68,6 @@ class StreamServerBase {
   /// (std::stop_callback) run on the loop's thread, must not throw, and must not destroy the
   /// server. The token may be kept longer than the server.
   [[nodiscard]] std::stop_token shutdown_token() const noexcept;
-
-  /// Calls `function` for each open connection, if the server serves with callbacks: streams of
-  /// tasks are not connections. `function` may use and close any connection and destroy the server,
-  /// which ends the calls; it must not run the loop. Throws what `function` throws.
-  void for_each_connection(Callback<void(Connection&)> function);
 
   /// The number of streams that are being served, and the total number accepted.
   [[nodiscard]] std::size_t connections() const noexcept;
@@ -109,6 +99,18 @@ class StreamServerBase {
   /// The stall detector names `created_at`.
   void serve_with(std::function<Task<>(SocketStream)> handler,
                   const std::source_location& created_at, detail::HandshakeCheck check = nullptr);
+
+  // Public functions of StreamServer, but not of servers whose streams have a protocol.
+
+  /// Serves with callbacks: each accepted stream becomes a Connection. Aborts if the server already
+  /// serves.
+  void serve(ConnectionCallbacks callbacks,
+             std::source_location at = std::source_location::current());
+
+  /// Calls `function` for each open connection, if the server serves with callbacks: streams of
+  /// tasks are not connections. `function` may use and close any connection and destroy the server,
+  /// which ends the calls; it must not run the loop. Throws what `function` throws.
+  void for_each_connection(Callback<void(Connection&)> function);
 
  private:
   [[nodiscard]] static Result<StreamServerBase> create(EventLoop& loop,
@@ -168,6 +170,7 @@ class StreamServer final : public StreamServerBase {
     return StreamServer(std::move(*server));
   }
 
+  using StreamServerBase::for_each_connection;
   using StreamServerBase::serve;
 
   /// Starts accepting and runs `handler(stream)`, which returns a Task<>, for each stream. An
