@@ -16,8 +16,8 @@
 
 #include "http/exchange/exchange.h"
 #include "http/exchange/wire.h"
-#include "http/server/input.h"
-#include "http/server/output.h"
+#include "http/connection/input.h"
+#include "http/connection/output.h"
 #include "http_message/h1/framing.h"
 #include "http_message/h1/parser.h"
 

@@ -33,7 +33,7 @@ void H2Connection::measure_window(const H2Stream& stream, std::uint32_t bytes) {
 void H2Connection::grow_windows() noexcept {
   is_measuring_ = false;
   const Http2Options& http_2 = options().http_2;
-  const auto buffered = static_cast<std::uint64_t>(settings_->h2_counters->buffered_bytes());
+  const auto buffered = static_cast<std::uint64_t>(settings_->h2_counters->buffered().get());
   if (std::uint64_t{measured_bytes_} * 3 < std::uint64_t{stream_window_} * 2 ||
       buffered > http_2.server_bytes_max / 2)
     return;

@@ -61,11 +61,12 @@ H2Connection::H2Connection(SocketStream stream, Buffer received,
       emptied_(loop_),
       drain_timer_(loop_, [this] { end_drain(); }),
       progress_timer_(loop_, [this] { check_progress(); }),
-      memory_(*settings_->h2_counters),
+      memory_(settings_->h2_counters->buffered()),
       sender_(stream_,
               {options().write_timeout, options().http_2.send_rate_min,
                options().http_2.unsent_bytes_max},
-              memory_, [this](H2Stream& sent) { remove_if_done(sent); }),
+              memory_,
+              [this](H2SendingStream& sent) { remove_if_done(static_cast<H2Stream&>(sent)); }),
       waits_(loop_) {
   input_.bytes() = std::move(received);
   waits_.set_exception_handler([this](std::exception_ptr thrown) {

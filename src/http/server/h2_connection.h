@@ -28,12 +28,13 @@
 #include <tambour/task/scope.h>
 #include <tambour/task/task.h>
 
+#include "http/connection/input.h"
 #include "http/exchange/settings.h"
+#include "http/h2/memory.h"
+#include "http/h2/sender.h"
 #include "http/server/h2_budgets.h"
 #include "http/server/h2_counters.h"
-#include "http/server/h2_sender.h"
 #include "http/server/h2_stream.h"
-#include "http/server/input.h"
 #include "http_message/h2/frame_parser.h"
 #include "http_message/h2/hpack_decoder.h"
 #include "http_message/h2/violation.h"

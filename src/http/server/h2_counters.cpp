@@ -23,7 +23,7 @@ Http2Stats H2Counters::stats() const noexcept {
           .ping_timeouts = self[H2Event::ping_timeout],
           .protocol_errors = self[H2Event::protocol_error],
           .buffered_bytes =
-              static_cast<std::uint64_t>(std::max<std::int64_t>(self.buffered_bytes(), 0))};
+              static_cast<std::uint64_t>(std::max<std::int64_t>(self.buffered_.get(), 0))};
 }
 
 }  // namespace tambour::http

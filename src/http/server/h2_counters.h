@@ -1,4 +1,4 @@
-// What the connections of a server count, and the memory that they share.
+// What the connections of a server count.
 #pragma once
 
 #include <array>
@@ -8,6 +8,8 @@
 
 #include <tambour/detail/namespaces.h>
 #include <tambour/http/http2.h>
+
+#include "http/h2/memory.h"
 
 namespace tambour::http {
 
@@ -36,12 +38,7 @@ class H2Counters {
   void count(H2Event event) noexcept {
     counters_[static_cast<std::size_t>(event)].fetch_add(1, std::memory_order_relaxed);
   }
-  void add_buffered(std::int64_t bytes) noexcept {
-    buffered_bytes_.fetch_add(bytes, std::memory_order_relaxed);
-  }
-  [[nodiscard]] std::int64_t buffered_bytes() const noexcept {
-    return buffered_bytes_.load(std::memory_order_relaxed);
-  }
+  [[nodiscard]] H2BufferedBytes& buffered() noexcept { return buffered_; }
   [[nodiscard]] Http2Stats stats() const noexcept;
 
  private:
@@ -51,41 +48,7 @@ class H2Counters {
 
   std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(H2Event::protocol_error) + 1>
       counters_{};
-  std::atomic<std::int64_t> buffered_bytes_{0};
-};
-
-/// The bytes that one connection buffers. They are added to the total of the server in steps, so
-/// that small requests cost no atomic operation. Thread: that of the connection's loop.
-class H2Memory {
- public:
-  static constexpr std::int64_t step = std::int64_t{64} * 1024;
-
-  explicit H2Memory(H2Counters& counters) noexcept : counters_(counters) {}
-  H2Memory(const H2Memory&) = delete;
-  H2Memory& operator=(const H2Memory&) = delete;
-  ~H2Memory() { counters_.add_buffered(-published_); }
-
-  void add(std::size_t bytes) noexcept { change(static_cast<std::int64_t>(bytes)); }
-  void remove(std::size_t bytes) noexcept { change(-static_cast<std::int64_t>(bytes)); }
-  [[nodiscard]] std::int64_t bytes() const noexcept { return bytes_; }
-  /// True if the connection holds a part of more than `server_bytes_max`.
-  [[nodiscard]] bool is_overloaded(std::size_t server_bytes_max) const noexcept {
-    return bytes_ >= step &&
-           static_cast<std::uint64_t>(counters_.buffered_bytes()) > server_bytes_max;
-  }
-
- private:
-  void change(std::int64_t bytes) noexcept {
-    bytes_ += bytes;
-    const std::int64_t unpublished = bytes_ - published_;
-    if (unpublished < step && unpublished > -step) return;
-    published_ = bytes_;
-    counters_.add_buffered(unpublished);
-  }
-
-  H2Counters& counters_;
-  std::int64_t bytes_ = 0;
-  std::int64_t published_ = 0;
+  H2BufferedBytes buffered_;
 };
 
 }  // namespace tambour::http

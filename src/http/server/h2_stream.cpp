@@ -10,8 +10,8 @@
 
 #include "base/clock.h"
 #include "http/exchange/copy_file.h"
+#include "http/h2/sender.h"
 #include "http/server/h2_connection.h"
-#include "http/server/h2_sender.h"
 #include "http/server/h2_tunnel.h"
 #include "http_message/content_length.h"
 #include "http_message/date.h"
@@ -30,16 +30,14 @@ constexpr std::size_t tunnel_bytes = std::size_t{64} * 1024;
 }  // namespace
 
 H2Stream::H2Stream(H2Connection& connection, std::uint32_t id)
-    : connection_(connection),
+    : H2SendingStream(connection.loop(), id),
+      connection_(connection),
       sender_(connection.sender()),
       loop_(connection.loop()),
-      id_(id),
       body_bytes_max_(connection.options().limits.body_bytes_max),
       receive_window_(connection.initial_stream_window()),
       granted_window_(connection.initial_stream_window()),
-      outgoing_(*this),
       arrived_(loop_),
-      sent_(loop_),
       exchange_(*this, loop_, connection.settings(), connection.shutdown(), connection.stop()) {
   outgoing_.window = sender_.initial_window();
 }

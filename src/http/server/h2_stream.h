@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <list>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -18,10 +17,9 @@
 
 #include "http/exchange/exchange.h"
 #include "http/exchange/wire.h"
+#include "http/h2/sending_stream.h"
 #include "http_message/h2/message.h"
-#include "http_message/h2/priority.h"
 #include "http_message/h2/violation.h"
-#include "net/pace/rate_budget.h"
 
 namespace tambour::http {
 
@@ -29,37 +27,15 @@ class H2Connection;
 class H2Sender;
 class H2Tunnel;
 
-/// What the sender knows of a stream. It exists until the response has been sent, or the stream has
-/// been reset.
-struct H2Outgoing {
-  explicit H2Outgoing(class H2Stream& owner) : order({&owner}) {}
-
-  Buffer unsent;            ///< Bytes of the body that are not in frames yet.
-  std::int64_t window = 0;  ///< May be negative: RFC 9113, section 6.9.2.
-  std::uint64_t batch = 0;  ///< The write that sends what was queued last.
-  detail::h2::Priority priority;
-  /// One element, which is in a list of the sender while the stream has bytes that may be sent.
-  std::list<class H2Stream*> order;
-  detail::net::RateBudget patience;  ///< Spent while the window of the stream is used up.
-  Fields trailers;
-  bool is_ready = false;    ///< In a list of the sender.
-  bool is_blocked = false;  ///< The window is used up.
-  bool is_waiting = false;  ///< A task waits until the stream has sent everything.
-  bool ends = false;        ///< The stream ends after the unsent bytes.
-  bool has_ended = false;   ///< The end is queued.
-};
-
 /// Ownership: owned by its connection, until its handler has ended and its response has been sent,
 /// or it has been reset. Thread: that of the connection's loop.
-class H2Stream final : public Wire {
+class H2Stream final : public Wire, public H2SendingStream {
  public:
   H2Stream(H2Connection& connection, std::uint32_t id);
   ~H2Stream();
 
-  [[nodiscard]] std::uint32_t id() const noexcept { return id_; }
   [[nodiscard]] RequestHead& head() noexcept { return head_; }
   [[nodiscard]] detail::Exchange& exchange() noexcept { return exchange_; }
-  [[nodiscard]] H2Outgoing& outgoing() noexcept { return outgoing_; }
 
   /// The head has been decoded. Fails if its Content-Length is invalid.
   [[nodiscard]] std::expected<void, detail::h2::Violation> start(bool ends_stream);
@@ -92,8 +68,6 @@ class H2Stream final : public Wire {
   [[nodiscard]] bool has_tunnel() const noexcept { return tunnel_ != nullptr; }
   /// True if neither a handler nor the owner of a tunnel uses the stream.
   [[nodiscard]] bool is_unused() const noexcept { return has_handler_ended_ && tunnel_ == nullptr; }
-  /// What was queued has been sent, or will never be.
-  void wake_writer() noexcept { sent_.set(); }
 
   // For tunnels: a request with the method CONNECT, whose DATA are those of another protocol.
   [[nodiscard]] Task<Result<std::size_t>> read_tunnel(Buffer& into, std::size_t bytes_max);
@@ -138,7 +112,6 @@ class H2Stream final : public Wire {
   H2Connection& connection_;
   H2Sender& sender_;
   EventLoop& loop_;
-  std::uint32_t id_;
   RequestHead head_;
   Fields trailers_;
   Buffer received_;
@@ -159,9 +132,7 @@ class H2Stream final : public Wire {
   /// Of a stream with a tunnel, whose tasks may be resumed after the stream was destroyed.
   std::shared_ptr<const bool> alive_;
   Error error_{};
-  H2Outgoing outgoing_;
   TaskEvent arrived_;
-  TaskEvent sent_;
   detail::Exchange exchange_;  ///< Last, because its handler uses the others.
 };
 

@@ -19,9 +19,9 @@
 #include <tambour/task/scope.h>
 #include <tambour/task/task.h>
 
-#include "http/server/h2_counters.h"
-#include "http/server/h2_stream.h"
-#include "http/server/output.h"
+#include "http/connection/output.h"
+#include "http/h2/memory.h"
+#include "http/h2/sending_stream.h"
 #include "http_message/h2/frame.h"
 #include "http_message/h2/hpack_encoder.h"
 #include "http_message/h2/priority.h"
@@ -44,7 +44,7 @@ class H2Sender {
 
   /// `sent` is invoked when the end of a stream has been queued, and may destroy the stream.
   H2Sender(SocketStream& stream, const Limits& limits, H2Memory& memory,
-           Callback<void(H2Stream&)> sent);
+           Callback<void(H2SendingStream&)> sent);
   H2Sender(const H2Sender&) = delete;
   H2Sender& operator=(const H2Sender&) = delete;
   ~H2Sender() = default;
@@ -64,9 +64,9 @@ class H2Sender {
   [[nodiscard]] Task<Result<>> flush_frames();
 
   /// A head, or another frame of the stream, has been queued.
-  void queued(H2Stream& stream) noexcept { stream.outgoing().batch = started_ + 1; }
+  void queued(H2SendingStream& stream) noexcept { stream.outgoing().batch = started_ + 1; }
   /// Bytes of a body, in H2Outgoing::unsent, have been added. update() follows.
-  void add_unsent(H2Stream& stream, std::size_t bytes) noexcept;
+  void add_unsent(H2SendingStream& stream, std::size_t bytes) noexcept;
   /// True while Http2Options::unsent_bytes_max is exceeded by several streams. A single download
   /// delays no other request.
   [[nodiscard]] bool is_full() const noexcept {
@@ -75,19 +75,20 @@ class H2Sender {
   /// Waits until is_full() may have become false.
   [[nodiscard]] Task<Result<>> wait_for_capacity();
   /// The stream has more to send, or its window has changed.
-  void update(H2Stream& stream) noexcept;
-  void set_priority(H2Stream& stream, detail::h2::Priority priority) noexcept;
+  void update(H2SendingStream& stream) noexcept;
+  void set_priority(H2SendingStream& stream, detail::h2::Priority priority) noexcept;
   /// Nothing of the stream is sent any more.
-  void drop(H2Stream& stream) noexcept;
+  void drop(H2SendingStream& stream) noexcept;
   /// Queues the end of a stream that has no unsent bytes. Throws std::bad_alloc.
-  void end(H2Stream& stream);
-  [[nodiscard]] bool is_sent(H2Stream& stream) const noexcept {
+  void end(H2SendingStream& stream);
+  [[nodiscard]] bool is_sent(H2SendingStream& stream) const noexcept {
     return stream.outgoing().unsent.empty() && stream.outgoing().batch <= completed_;
   }
-  /// A task waits until is_sent(): H2Stream::wake_writer() is called then, or after an error.
-  void add_waiting(H2Stream& stream);
+  /// A task waits until is_sent(): H2SendingStream::wake_writer() is called then, or after an
+  /// error.
+  void add_waiting(H2SendingStream& stream);
   /// The stream is about to be destroyed.
-  void remove(H2Stream& stream) noexcept;
+  void remove(H2SendingStream& stream) noexcept;
 
   /// The peer has enlarged the window of the connection. Returns false if it is too large.
   [[nodiscard]] bool add_window(std::uint32_t bytes) noexcept;
@@ -95,7 +96,7 @@ class H2Sender {
   void set_frame_size_max(std::uint32_t bytes) noexcept { frame_size_max_ = bytes; }
 
   /// True if the peer has held up the stream for too long.
-  [[nodiscard]] bool is_stalled(H2Stream& stream) const noexcept;
+  [[nodiscard]] bool is_stalled(H2SendingStream& stream) const noexcept;
   /// The same for the window of the connection.
   [[nodiscard]] bool is_stalled() const noexcept;
   /// True while the peer has not received what was written last.
@@ -110,10 +111,10 @@ class H2Sender {
 
   [[nodiscard]] Task<> write();
   void fill();
-  void send_data(H2Stream& stream);
+  void send_data(H2SendingStream& stream);
   /// They have been removed from H2Outgoing::unsent.
-  void remove_unsent(H2Stream& stream, std::size_t bytes) noexcept;
-  [[nodiscard]] H2Stream* next() noexcept;
+  void remove_unsent(H2SendingStream& stream, std::size_t bytes) noexcept;
+  [[nodiscard]] H2SendingStream* next() noexcept;
   void wake_waiting() noexcept;
   /// `was_blocked` is changed to `is_blocked`.
   void set_blocked(detail::net::RateBudget& patience, bool& was_blocked, bool is_blocked) noexcept;
@@ -124,11 +125,11 @@ class H2Sender {
   SocketStream& stream_;
   Limits limits_;
   H2Memory& memory_;
-  Callback<void(H2Stream&)> sent_;
+  Callback<void(H2SendingStream&)> sent_;
   Output output_;
   detail::h2::HpackEncoder encoder_;
-  std::array<std::list<H2Stream*>, detail::h2::Priority::urgency_max + 1> ready_;
-  std::vector<H2Stream*> waiting_;
+  std::array<std::list<H2SendingStream*>, detail::h2::Priority::urgency_max + 1> ready_;
+  std::vector<H2SendingStream*> waiting_;
   std::size_t unsent_bytes_ = 0;    ///< Of all streams.
   std::size_t unsent_streams_ = 0;  ///< Those that have unsent bytes.
   std::int64_t window_ = 65'535;

@@ -1,5 +1,5 @@
 // H2Sender: the writes of a connection, and which stream sends next.
-#include "http/server/h2_sender.h"
+#include "http/h2/sender.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -31,7 +31,7 @@ class H2Sender::Writing {
 };
 
 H2Sender::H2Sender(SocketStream& stream, const Limits& limits, H2Memory& memory,
-                   Callback<void(H2Stream&)> sent)
+                   Callback<void(H2SendingStream&)> sent)
     : loop_(stream.loop()),
       stream_(stream),
       limits_(limits),
@@ -92,7 +92,7 @@ Task<Result<>> H2Sender::flush_frames() {
 
 void H2Sender::wake_waiting() noexcept {
   written_.set();
-  std::erase_if(waiting_, [this](H2Stream* stream) {
+  std::erase_if(waiting_, [this](H2SendingStream* stream) {
     if (!error() && !is_sent(*stream)) return false;
     stream->outgoing().is_waiting = false;
     stream->wake_writer();
@@ -105,7 +105,7 @@ void H2Sender::fill() {
   if (window_ > 0) set_blocked(patience_, is_blocked_, false);
   try {
     while (output_.queue().size() < written_bytes && window_ > 0) {
-      H2Stream* const stream = next();
+      H2SendingStream* const stream = next();
       if (stream == nullptr) break;
       send_data(*stream);
     }
@@ -133,14 +133,14 @@ void H2Sender::earn(detail::net::RateBudget& patience, std::size_t bytes) noexce
   patience.suspend(now_ns());
 }
 
-H2Stream* H2Sender::next() noexcept {
-  for (const std::list<H2Stream*>& streams : ready_) {
+H2SendingStream* H2Sender::next() noexcept {
+  for (const std::list<H2SendingStream*>& streams : ready_) {
     if (!streams.empty()) return streams.front();
   }
   return nullptr;
 }
 
-void H2Sender::send_data(H2Stream& stream) {
+void H2Sender::send_data(H2SendingStream& stream) {
   H2Outgoing& outgoing = stream.outgoing();
   const std::int64_t allowed = std::min(window_, outgoing.window);
   const auto size = static_cast<std::size_t>(
@@ -157,7 +157,7 @@ void H2Sender::send_data(H2Stream& stream) {
   earn(outgoing.patience, size);
   earn(patience_, size);
   queued(stream);
-  std::list<H2Stream*>& streams = ready_[outgoing.priority.urgency];
+  std::list<H2SendingStream*>& streams = ready_[outgoing.priority.urgency];
   if (outgoing.priority.is_incremental) streams.splice(streams.end(), streams, streams.begin());
   update(stream);
   if (has_trailers) {
@@ -168,13 +168,13 @@ void H2Sender::send_data(H2Stream& stream) {
   }
 }
 
-void H2Sender::add_unsent(H2Stream& stream, std::size_t bytes) noexcept {
+void H2Sender::add_unsent(H2SendingStream& stream, std::size_t bytes) noexcept {
   if (stream.outgoing().unsent.size() == bytes) ++unsent_streams_;
   unsent_bytes_ += bytes;
   memory_.add(bytes);
 }
 
-void H2Sender::remove_unsent(H2Stream& stream, std::size_t bytes) noexcept {
+void H2Sender::remove_unsent(H2SendingStream& stream, std::size_t bytes) noexcept {
   if (bytes == 0) return;
   const bool was_full = is_full();
   unsent_bytes_ -= bytes;
@@ -188,7 +188,7 @@ Task<Result<>> H2Sender::wait_for_capacity() {
   co_return co_await has_capacity_.wait();
 }
 
-void H2Sender::update(H2Stream& stream) noexcept {
+void H2Sender::update(H2SendingStream& stream) noexcept {
   H2Outgoing& outgoing = stream.outgoing();
   const bool has_bytes = !outgoing.unsent.empty();
   const bool is_ready = has_bytes && outgoing.window > 0;
@@ -196,7 +196,7 @@ void H2Sender::update(H2Stream& stream) noexcept {
   if (is_ready && !outgoing.is_ready) wake();
   if (is_ready == outgoing.is_ready) return;
   outgoing.is_ready = is_ready;
-  std::list<H2Stream*>& streams = ready_[outgoing.priority.urgency];
+  std::list<H2SendingStream*>& streams = ready_[outgoing.priority.urgency];
   if (is_ready) {
     streams.splice(streams.end(), outgoing.order);
   } else {
@@ -204,7 +204,7 @@ void H2Sender::update(H2Stream& stream) noexcept {
   }
 }
 
-bool H2Sender::is_stalled(H2Stream& stream) const noexcept {
+bool H2Sender::is_stalled(H2SendingStream& stream) const noexcept {
   const H2Outgoing& outgoing = stream.outgoing();
   return outgoing.is_blocked && limits_.write_timeout > Duration::zero() &&
          outgoing.patience.deadline_ns(limits_.write_timeout.count()) <= now_ns();
@@ -215,16 +215,16 @@ bool H2Sender::is_stalled() const noexcept {
          patience_.deadline_ns(limits_.write_timeout.count()) <= now_ns();
 }
 
-void H2Sender::set_priority(H2Stream& stream, detail::h2::Priority priority) noexcept {
+void H2Sender::set_priority(H2SendingStream& stream, detail::h2::Priority priority) noexcept {
   H2Outgoing& outgoing = stream.outgoing();
   const std::uint8_t before = std::exchange(outgoing.priority, priority).urgency;
   if (!outgoing.is_ready || before == priority.urgency) return;
-  std::list<H2Stream*>& from = ready_[before];
-  std::list<H2Stream*>& to = ready_[priority.urgency];
+  std::list<H2SendingStream*>& from = ready_[before];
+  std::list<H2SendingStream*>& to = ready_[priority.urgency];
   to.splice(to.end(), from, std::ranges::find(from, &stream));
 }
 
-void H2Sender::drop(H2Stream& stream) noexcept {
+void H2Sender::drop(H2SendingStream& stream) noexcept {
   H2Outgoing& outgoing = stream.outgoing();
   const std::size_t dropped = outgoing.unsent.size();
   outgoing.unsent.clear();
@@ -233,18 +233,18 @@ void H2Sender::drop(H2Stream& stream) noexcept {
   update(stream);
 }
 
-void H2Sender::add_waiting(H2Stream& stream) {
+void H2Sender::add_waiting(H2SendingStream& stream) {
   if (stream.outgoing().is_waiting) return;
   waiting_.push_back(&stream);
   stream.outgoing().is_waiting = true;
 }
 
-void H2Sender::remove(H2Stream& stream) noexcept {
+void H2Sender::remove(H2SendingStream& stream) noexcept {
   drop(stream);
   std::erase(waiting_, &stream);
 }
 
-void H2Sender::end(H2Stream& stream) {
+void H2Sender::end(H2SendingStream& stream) {
   H2Outgoing& outgoing = stream.outgoing();
   if (outgoing.trailers.empty()) {
     detail::h2::append_data_head(output_.queue(), stream.id(), 0, true);

@@ -1,5 +1,5 @@
 // Output: writes of the queue and of files, which end if they make no progress.
-#include "http/server/output.h"
+#include "http/connection/output.h"
 
 #include <cerrno>
 #include <utility>
