@@ -108,6 +108,13 @@ constexpr detail::base::ErrorText<ErrorCode> texts[] = {
     {ErrorCode::negotiated_other_protocol,
      "ALPN has chosen another protocol than \"http/1.1\", which is not supported; name only "
      "\"http/1.1\" in tls::Options::alpn"},
+    {ErrorCode::http_2_not_negotiated,
+     "The server has not chosen \"h2\" (HTTP/2) with ALPN; name it first in tls::Options::alpn"},
+    {ErrorCode::http_2_violation, "The server has broken a rule of HTTP/2 or exceeded a limit"},
+    {ErrorCode::stream_refused, "The server has not processed the request (HTTP/2)"},
+    {ErrorCode::stream_reset, "The server has reset the stream of the request (HTTP/2)"},
+    {ErrorCode::no_extended_connect,
+     "The server does not support extended CONNECT (RFC 8441) on this connection"},
     {ErrorCode::unexpected_status, "The response has a status that the client cannot use"},
     {ErrorCode::not_an_event_stream, "The Content-Type is not \"text/event-stream\""},
     {ErrorCode::event_line_too_long, "A line of the event stream exceeds its limit"},

@@ -1,5 +1,5 @@
-// A client for HTTP/1.1: a pool of connections for each origin, redirects, TLS, and bodies that are
-// streamed in both directions.
+// A client for HTTP/1.1 and HTTP/2: a pool of connections for each origin, redirects, TLS, and
+// bodies that are streamed in both directions.
 //
 //   http::Client client(loop);
 //   auto response = co_await client.get("https://example.org/");
@@ -32,6 +32,7 @@
 #include <tambour/http/cookie.h>
 #include <tambour/http/fields.h>
 #include <tambour/http/hsts.h>
+#include <tambour/http/http2.h>
 #include <tambour/http/message.h>
 #include <tambour/http/url.h>
 #include <tambour/net/byte_stream.h>
@@ -73,6 +74,14 @@ struct ClientOptions {
   /// The limits of responses. The body of a response is streamed, so its size has no limit by
   /// default.
   MessageLimits limits{.body_bytes_max = std::numeric_limits<std::uint64_t>::max()};
+
+  /// The versions of HTTP that the client speaks. Over TLS, the list of ALPN of `connect.tls`
+  /// decides too: name "h2" first, or leave `connect.tls` empty. Requests with the field Upgrade,
+  /// and those that a proxy forwards, always use HTTP/1.1; with a context of the program, the
+  /// former fail with http::ErrorCode::not_an_upgrade if ALPN has chosen "h2". docs/http2.md is a
+  /// guide.
+  VersionChoice version = VersionChoice::negotiated;
+  Http2ClientOptions http_2{};
 
   /// Open connections to one scheme, host and port; at least one. Further requests wait for a
   /// connection.
@@ -359,6 +368,8 @@ class Client {
   /// Requests that wait for a connection.
   [[nodiscard]] std::size_t waiting_requests() const noexcept;
   void close_idle_connections() noexcept;
+  /// All connections of HTTP/2, since the client was created.
+  [[nodiscard]] const Http2ClientCounters& http_2_counters() const noexcept;
 
  private:
   std::shared_ptr<detail::client::Shared> shared_;

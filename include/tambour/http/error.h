@@ -107,6 +107,11 @@ enum class ErrorCode : int {
   bad_location,                ///< A redirect to something that is not a URL of HTTP.
   negotiated_http_2,           ///< ALPN has chosen "h2", which this end does not speak.
   negotiated_other_protocol,   ///< ALPN has chosen another protocol than "http/1.1".
+  http_2_not_negotiated,       ///< VersionChoice::http_2, but ALPN has not chosen "h2".
+  http_2_violation,            ///< The server has broken a rule of HTTP/2, or has exceeded a limit.
+  stream_refused,              ///< By REFUSED_STREAM or GOAWAY: the request was not processed.
+  stream_reset,                ///< The server has reset the stream of the request.
+  no_extended_connect,         ///< The connection does not support extended CONNECT (RFC 8441).
 
   // Event streams, as a client receives them: http/event_source.h.
   unexpected_status = 280,  ///< A response with a status that the caller cannot use.

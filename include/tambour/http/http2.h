@@ -1,4 +1,4 @@
-// Options of HTTP/2 (RFC 9113) for servers: which connections speak it, and its limits.
+// Options of HTTP/2 (RFC 9113) for servers and clients: which connections speak it, and its limits.
 //
 // A handler does not depend on the version of HTTP. docs/http2.md is a guide.
 #pragma once
@@ -96,6 +96,60 @@ struct Http2Stats {
   std::uint64_t protocol_errors = 0;      ///< Connections ended because the client broke a rule.
   /// What the connections buffer now: see server_bytes_max.
   std::uint64_t buffered_bytes = 0;
+};
+
+/// The versions of HTTP that a client speaks.
+enum class VersionChoice : std::uint8_t {
+  /// Over TLS, the version that ALPN negotiates; without TLS, HTTP/1.1.
+  negotiated,
+  http_1,  ///< Only HTTP/1.1.
+  /// Only HTTP/2: over TLS by ALPN, and without TLS with prior knowledge (RFC 9113, section 3.3).
+  http_2,
+};
+
+/// Each limit applies to one connection. MessageLimits and the time limits of ClientOptions apply
+/// to HTTP/2 too.
+struct Http2ClientOptions {
+  /// The maximum number of requests at the same time, if the server does not allow fewer. Further
+  /// requests use another connection, or wait: ClientOptions::connections_per_origin_max.
+  std::uint32_t streams_max = 100;
+  /// The number of fields in one message above which the connection is closed. A message with more
+  /// than MessageLimits::fields_max fails with http::ErrorCode::fields_too_large.
+  std::size_t fields_hard_max = 1000;
+
+  /// Bytes of bodies of responses that the client buffers until the program reads them: of one
+  /// stream, and of all streams of the connection. At least 65,535. The windows grow with the
+  /// bytes that arrive in a round trip, which a PING measures, up to the second pair.
+  std::uint32_t stream_window_bytes = 256 * 1024;
+  std::uint32_t connection_window_bytes = 1024 * 1024;
+  std::uint32_t stream_window_bytes_max = 4 * 1024 * 1024;
+  std::uint32_t connection_window_bytes_max = 16 * 1024 * 1024;
+
+  /// If a request is open, and nothing has arrived for this time, the client sends PING; if nothing
+  /// arrives within `ping_timeout` after that, the connection is closed, and its requests fail with
+  /// ETIMEDOUT. Zero: no PING.
+  Duration ping_interval = std::chrono::seconds(10);
+  Duration ping_timeout = std::chrono::seconds(10);
+
+  /// Frames that do not advance a response, as Http2Options::idle_frames_max. When it is used up,
+  /// the connection ends with ENHANCE_YOUR_CALM, and its requests fail with
+  /// http::ErrorCode::http_2_violation.
+  std::uint32_t idle_frames_max = 1000;
+};
+
+/// What has happened on all connections of a client that speak HTTP/2.
+struct Http2ClientCounters {
+  std::uint64_t connections = 0;
+  std::uint64_t streams = 0;            ///< Requests that were sent.
+  std::uint64_t streams_cancelled = 0;  ///< Reset by the client before their end.
+  std::uint64_t streams_refused = 0;    ///< By RST_STREAM with REFUSED_STREAM.
+  std::uint64_t streams_reset = 0;      ///< By the server, for another reason.
+  std::uint64_t goaways = 0;
+  std::uint64_t requests_repeated = 0;  ///< Requests that the server has not processed.
+  std::uint64_t windows_grown = 0;
+  std::uint64_t peers_lost = 0;  ///< Connections on which a PING was not answered.
+  /// Connections that were closed because the server has broken a rule or exceeded a limit.
+  std::uint64_t violations = 0;
 };
 
 }  // namespace tambour::http

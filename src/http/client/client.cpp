@@ -129,6 +129,9 @@ Task<Result<ClientResponse>> Client::post(std::string url, std::string_view cont
 std::size_t Client::connections() const noexcept { return shared_->pool->open(); }
 std::size_t Client::idle_connections() const noexcept { return shared_->pool->idle(); }
 std::size_t Client::waiting_requests() const noexcept { return shared_->pool->waiting(); }
+const Http2ClientCounters& Client::http_2_counters() const noexcept {
+  return shared_->pool->http_2_counters();
+}
 void Client::close_idle_connections() noexcept { shared_->pool->close_idle(); }
 
 }  // namespace tambour::http

@@ -1,9 +1,9 @@
-// One request and its response on a connection of a client.
+// One request of a client and its response.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -12,12 +12,9 @@
 #include <tambour/detail/namespaces.h>
 #include <tambour/http/client.h>
 #include <tambour/loop/event_loop.h>
-#include <tambour/task/event.h>
-#include <tambour/task/scope.h>
 #include <tambour/task/task.h>
 
 #include "http/body/body_stream.h"
-#include "http/client/pool.h"
 #include "http_message/h1/framing.h"
 #include "net/pace/rate_budget.h"
 
@@ -53,97 +50,84 @@ struct ReadLimits {
   std::size_t read_bytes_max = std::numeric_limits<std::size_t>::max();
 };
 
-/// The request may still be sent while the response is read: a server may answer early.
-class Exchange final : public BodyStream {
+/// The time limits of a body while it is awaited.
+class BodyPatience {
  public:
-  Exchange(EventLoop& loop, Lease lease, const ReadLimits& limits)
-      : loop_(loop), lease_(std::move(lease)), limits_(limits) {}
-  ~Exchange() { end(false); }
+  BodyPatience(EventLoop& loop, const ReadLimits& limits) noexcept : loop_(loop), limits_(limits) {}
+
+  /// Begins a wait for the next bytes, which are awaited since `since`. Returns how long it may
+  /// last; no value: without limit.
+  [[nodiscard]] std::optional<Duration> begin(TimePoint since) noexcept;
+  /// The wait has ended with so many bytes.
+  void end(std::size_t bytes) noexcept;
+
+ private:
+  [[nodiscard]] std::int64_t now_ns() const noexcept {
+    return loop_.now().time_since_epoch().count();
+  }
+
+  EventLoop& loop_;
+  ReadLimits limits_;
+  net::RateBudget rate_budget_;  ///< Spent while the body is awaited.
+};
+
+/// A request and its response, over any version of HTTP.
+class Exchange : public BodyStream {
+ public:
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+  virtual ~Exchange() = default;
 
   /// Sends the request, and receives the head of the response. `head` must exist until then.
-  [[nodiscard]] Task<Result<>> begin(const RequestHead& head, OutgoingBody body);
+  [[nodiscard]] virtual Task<Result<>> begin(const RequestHead& head, OutgoingBody body) = 0;
   /// `callback` must exist until begin() has ended.
   void set_interim_callback(Callback<void(const ResponseHead&)>& callback) noexcept {
     on_interim_ = callback ? &callback : nullptr;
   }
   /// `sink` must exist until begin() has ended.
   void set_interim_sink(InterimSink& sink) noexcept { interim_sink_ = &sink; }
-  /// After begin() has succeeded.
+  /// After begin() has succeeded. A program that passes the response on may move from it.
+  [[nodiscard]] ResponseHead& head() noexcept { return head_; }
   [[nodiscard]] const ResponseHead& head() const noexcept { return head_; }
   [[nodiscard]] IncomingBody& body() noexcept { return incoming_; }
-  /// False after a response with the status 101, whose connection is not HTTP any more.
+  /// False after a response whose connection, or stream, is not HTTP any more.
   [[nodiscard]] bool is_complete() const noexcept {
     return is_complete_ && incoming_.is_complete();
   }
-  /// For a program that passes the response on: it may be moved from.
-  [[nodiscard]] ResponseHead& head() noexcept { return head_; }
-  /// Closes the connection: what waits for the response fails with `error`. No effect after its
-  /// end.
-  void abort(const Error& error) noexcept;
-  /// True if bytes after the head have arrived already.
-  [[nodiscard]] bool has_input() const noexcept { return lease_ && !lease_->input.empty(); }
+  /// Ends the exchange: what waits for the response fails with `error`. No effect after its end.
+  virtual void abort(const Error& error) noexcept = 0;
   /// True if bytes of the response have arrived.
   [[nodiscard]] bool has_received() const noexcept { return has_received_; }
+  /// True if the server has certainly not processed the request, although it was sent.
+  [[nodiscard]] virtual bool is_unprocessed() const noexcept { return false; }
 
   /// Like IncomingBody::decode(), but does nothing if a coding is not supported.
   void decode(const DecodingLimits& limits);
-  [[nodiscard]] Result<ByteStream> upgrade();
+  [[nodiscard]] virtual Result<ByteStream> upgrade() = 0;
 
   [[nodiscard]] Fields& body_fields() noexcept override { return head_.fields; }
   [[nodiscard]] std::optional<std::uint64_t> body_length() const noexcept override {
     return length_;
   }
-  [[nodiscard]] bool is_body_complete() const noexcept override {
-    return is_complete_ || is_tunnel();
-  }
   [[nodiscard]] const Fields& body_trailers() const noexcept override { return trailers_; }
-  void set_body_bytes_max(std::uint64_t bytes_max) noexcept override;
-  [[nodiscard]] Task<Result<Buffer>> read_body(std::size_t bytes_max) override;
-  std::unexpected<Error> fail_body(const Error& error) noexcept override;
 
- private:
-  [[nodiscard]] Task<Result<>> send(Buffer output);
-  [[nodiscard]] Task<Result<>> send_source(Buffer output);
-  [[nodiscard]] Task<> send_concurrently(Buffer output);
-  /// `request` must exist until the task has ended.
-  [[nodiscard]] Task<Result<ResponseHead>> receive_head(const RequestHead& request);
-  /// After a response with the status 101: waits until the request is sent.
-  [[nodiscard]] Task<Result<>> check_upgrade(const RequestHead& request,
-                                             const ResponseHead& response);
-  [[nodiscard]] bool is_tunnel() const noexcept {
-    return lease_ && lease_->parser.framing().kind == h1::BodyKind::tunnel;
-  }
-  [[nodiscard]] Task<Result<>> receive(std::size_t bytes_max);
-  /// Of the next read within a body: not much more than is left of it.
-  [[nodiscard]] std::size_t body_read_max() const noexcept;
-  /// The time limit for the next bytes of the body, which are awaited since `since`; no value:
-  /// none.
-  [[nodiscard]] std::optional<Duration> patience(TimePoint since) const noexcept;
-  [[nodiscard]] Task<Result<>> receive_within(std::optional<Duration> limit);
-  void end(bool is_reusable) noexcept;
-  /// Throws the exception of the sending task. Returns its error, or else `error`.
-  [[nodiscard]] Error cause_of(const Error& error);
-  void complete();
+ protected:
+  Exchange() = default;
 
-  EventLoop& loop_;
-  Lease lease_;
-  ReadLimits limits_;
-  net::RateBudget rate_budget_;  ///< Spent while the body is awaited.
+  /// How many interim responses a server may send before a response.
+  static constexpr int interim_responses_max = 32;
+  /// How long to wait for "100 Continue": servers of HTTP/1.0 do not send it (RFC 9110, section
+  /// 10.1.1).
+  static constexpr Duration continue_timeout = std::chrono::seconds(1);
+
   Callback<void(const ResponseHead&)>* on_interim_ = nullptr;
   InterimSink* interim_sink_ = nullptr;
-  OutgoingBody body_;
-  std::optional<TaskEvent> may_send_body_;  ///< If the server is asked whether it will read it.
-  Error send_error_{};                      ///< Of the source of the body.
-  std::exception_ptr send_exception_;
-  Error read_error_{};
-  bool is_sent_ = false;
   bool has_received_ = false;
   bool is_complete_ = false;  ///< All bytes of the response have been received.
   ResponseHead head_;
   std::optional<std::uint64_t> length_;  ///< Of the body, if it is known.
   IncomingBody incoming_{this};
   Fields trailers_;
-  std::optional<TaskScope> sender_;  ///< Destroyed before what its task uses.
 };
 
 }  // namespace tambour::http::detail::client

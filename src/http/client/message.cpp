@@ -112,7 +112,7 @@ void Message::set_forwarder(const tambour::detail::client::ProxyServer* proxy) {
   if (is_tunnel()) return;
   head_.fields.remove("Proxy-Authorization");
   head_.form = proxy == nullptr ? TargetForm::origin : TargetForm::absolute;
-  head_.scheme = proxy == nullptr ? "" : "http";
+  head_.scheme = url_.scheme();
   // The target of a forwarded request names the server that the proxy connects to.
   if (!own_host_.empty()) head_.authority = proxy == nullptr ? own_host_ : authority_of(url_);
   if (proxy != nullptr && !proxy->authorization.empty())

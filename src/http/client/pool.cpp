@@ -20,6 +20,9 @@ Task<> watch(PooledConnection& pooled) {
 /// How many waiting requests are looked at, to find one that can use a connection.
 constexpr std::size_t looked_at_max = 256;
 
+/// How many origins are remembered to speak HTTP/2.
+constexpr std::size_t multiplexing_max = 1000;
+
 }  // namespace
 
 /// A waiting request, in a queue until it has been granted a lease or has ended.
@@ -68,14 +71,26 @@ Lease& Lease::operator=(Lease&& other) noexcept {
 
 void Lease::release() noexcept {
   const std::shared_ptr<Pool> pool = std::exchange(pool_, nullptr);
-  pooled_->connection->parser.restart();
-  pooled_->connection->was_used = true;
+  if (pooled_->connection) {
+    pooled_->connection->parser.restart();
+    pooled_->connection->was_used = true;
+  }
   --pooled_->slots_used;
   pool->released(*pooled_);
 }
 
+void Lease::connected(std::unique_ptr<Connection> connection) noexcept {
+  pooled_->connection = std::move(connection);
+  if (pooled_->connection) pool_->opened(*pooled_, false);
+}
+
+void Lease::connected_multiplexed(SocketStream stream) {
+  pool_->connect_multiplexed(*pooled_, std::move(stream));
+}
+
 void Lease::close() noexcept {
   if (pool_ == nullptr) return;
+  if (pooled_->multiplexed) return release();
   const std::shared_ptr<Pool> pool = std::exchange(pool_, nullptr);
   --pooled_->slots_used;
   pool->close(*pooled_);
@@ -86,7 +101,7 @@ Task<Result<Lease>> Pool::acquire(std::shared_ptr<Pool> pool, Origin origin) {
     if (auto lease = pool->try_acquire(origin, is_next)) co_return std::move(*lease);
     if (pool->waiting_ >= pool->options_.waiting_max)
       co_return std::unexpected(system_error(EAGAIN));
-    if (pool->is_full(origin)) {
+    if (pool->is_full(origin) || pool->is_opening_multiplexed(origin)) {
       OriginState& state = pool->state_of(origin);
       if (state.waiting.size() >= pool->options_.waiting_per_origin_max)
         co_return std::unexpected(system_error(EAGAIN));
@@ -116,7 +131,7 @@ std::optional<Lease> Pool::try_acquire(const Origin& origin, bool is_next) {
       return Lease(shared_from_this(), *idle);
     }
   }
-  if (is_full(origin) || !make_room(is_next)) return std::nullopt;
+  if (is_full(origin) || is_opening_multiplexed(origin) || !make_room(is_next)) return std::nullopt;
   return Lease(shared_from_this(), add(state_of(origin)));
 }
 
@@ -125,6 +140,11 @@ bool Pool::is_full(const Origin& origin) const noexcept {
   return known != origins_.end() &&
          known->second.connections.size() >=
              std::max<std::size_t>(options_.connections_per_origin_max, 1);
+}
+
+bool Pool::is_opening_multiplexed(const Origin& origin) const noexcept {
+  const auto known = origins_.find(origin);
+  return known != origins_.end() && known->second.opening > 0 && multiplexing_.contains(origin);
 }
 
 bool Pool::make_room(bool is_next) noexcept {
@@ -175,6 +195,7 @@ OriginState& Pool::state_of(const Origin& origin) {
 }
 
 PooledConnection* Pool::find_idle(OriginState& origin) noexcept {
+  if (origin.connections.empty()) return nullptr;
   // The one that was used last is the least likely to be closed by its server.
   for (PooledConnection& pooled : std::views::reverse(origin.connections)) {
     if (pooled.is_usable() && pooled.has_free_slot()) return &pooled;
@@ -191,6 +212,7 @@ PooledConnection& Pool::add(OriginState& origin) {
   }
   PooledConnection& added = origin.connections.back();
   added.position = std::prev(origin.connections.end());
+  ++origin.opening;
   ++open_;
   return added;
 }
@@ -208,7 +230,10 @@ bool Pool::grant(PooledConnection& pooled) noexcept {
 void Pool::released(PooledConnection& pooled) noexcept {
   std::list<PooledConnection>& connections = pooled.origin.connections;
   connections.splice(connections.end(), connections, pooled.position);
-  if (grant(pooled) || grant_to_blocked(pooled)) return;
+  if (pooled.has_free_slot() && (grant(pooled) || grant_to_blocked(pooled))) return;
+  // Others use the connection, too.
+  if (pooled.slots_used > 0) return;
+  if (pooled.multiplexed && !pooled.multiplexed->can_open()) return close(pooled);
   // Requests for other origins need the place of this connection.
   if (shut_down_ || options_.idle_connections_max == 0 || !blocked_.empty()) return close(pooled);
   try {
@@ -223,7 +248,7 @@ void Pool::begin_idle(PooledConnection& pooled) {
   pooled.watch.emplace(loop_, [this, &pooled] { close(pooled); });
   idle_.splice(idle_.end(), pooled.order);
   if (options_.idle_timeout > Duration::zero()) pooled.watch->end.start(options_.idle_timeout);
-  pooled.watch->scope.spawn(watch(pooled));
+  if (pooled.connection) pooled.watch->scope.spawn(watch(pooled));
 }
 
 void Pool::end_idle(PooledConnection& pooled) noexcept {
@@ -234,13 +259,71 @@ void Pool::end_idle(PooledConnection& pooled) noexcept {
 
 void Pool::close(PooledConnection& pooled) noexcept {
   end_idle(pooled);
-  pooled.connection.reset();
-  if (grant(pooled)) return;
   OriginState& origin = pooled.origin;
+  if (pooled.is_connected()) ++origin.opening;
+  pooled.connection.reset();
+  pooled.multiplexed.reset();
+  pooled.slots_max = 1;
+  if (grant(pooled)) return;
+  --origin.opening;
   --open_;
   origin.connections.erase(pooled.position);
   if (origin.connections.empty()) origins_.erase(origin.position);
   wake_blocked();
+}
+
+void Pool::connect_multiplexed(PooledConnection& pooled, SocketStream stream) {
+  auto connection =
+      std::make_unique<H2ClientConnection>(std::move(stream), options_.http_2, options_.limits,
+                                           counters_, [this, &pooled] { slots_changed(pooled); });
+  connection->start();
+  const Origin& origin = pooled.origin.position->first;
+  if (multiplexing_.size() < multiplexing_max || multiplexing_.contains(origin))
+    multiplexing_.insert(origin);
+  ++counters_.connections;
+  pooled.multiplexed = std::move(connection);
+  pooled.slots_max = pooled.multiplexed->streams_max();
+  opened(pooled, true);
+}
+
+void Pool::slots_changed(PooledConnection& pooled) noexcept {
+  if (!pooled.multiplexed) return;  // It is being started.
+  pooled.slots_max = pooled.multiplexed->streams_max();
+  while (pooled.has_free_slot() && !shut_down_) {
+    if (pooled.is_idle() && pooled.origin.waiting.empty()) break;
+    if (!grant(pooled) && !grant_to_blocked(pooled)) break;
+    end_idle(pooled);
+  }
+  if (pooled.multiplexed->can_open()) return;
+  // The task of the connection calls: it must not destroy its own scope.
+  if (pooled.is_idle()) pooled.watch->end.start(Duration::zero());
+  open_for_waiting(pooled.origin);
+}
+
+void Pool::opened(PooledConnection& pooled, bool is_multiplexed) noexcept {
+  OriginState& origin = pooled.origin;
+  --origin.opening;
+  if (!is_multiplexed) multiplexing_.erase(origin.position->first);
+  if (shut_down_) return;
+  while (is_multiplexed && pooled.has_free_slot() && (grant(pooled) || grant_to_blocked(pooled))) {
+  }
+  open_for_waiting(origin);
+}
+
+void Pool::open_for_waiting(OriginState& origin) noexcept {
+  const Origin& name = origin.position->first;
+  try {
+    while (!origin.waiting.empty() && !is_full(name) && !is_opening_multiplexed(name) &&
+           make_room(true)) {
+      Waiter& next = *origin.waiting.front();
+      PooledConnection& added = add(origin);
+      origin.waiting.pop_front();
+      next.lease = Lease(shared_from_this(), added);
+      next.granted.set();
+    }
+  } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch)
+    // The requests wait for a connection that becomes free.
+  }
 }
 
 void Pool::close_idle() noexcept {

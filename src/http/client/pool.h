@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -26,6 +27,7 @@
 #include <tambour/task/scope.h>
 #include <tambour/task/task.h>
 
+#include "http/h2/client_connection.h"
 #include "http_message/h1/parser.h"
 
 namespace tambour::http::detail::client {
@@ -36,6 +38,8 @@ struct Origin {
   std::uint16_t port = 0;
   bool is_secure = false;
   std::string proxy{};  ///< The URL of the proxy to it; empty: none.
+  /// For requests that HTTP/2 cannot transfer, such as those with the field Upgrade.
+  bool needs_http_1 = false;
 
   [[nodiscard]] bool is_unix() const noexcept { return host.starts_with("unix:"); }
   auto operator<=>(const Origin&) const = default;
@@ -74,7 +78,10 @@ struct PooledConnection {
   [[nodiscard]] bool has_free_slot() const noexcept { return slots_used < slots_max; }
   [[nodiscard]] bool is_idle() const noexcept { return watch.has_value(); }
   /// False if the watch has ended, and the connection is about to be closed.
-  [[nodiscard]] bool is_usable() const noexcept { return is_idle() && !watch->scope.empty(); }
+  [[nodiscard]] bool is_usable() const noexcept {
+    return multiplexed ? multiplexed->can_open() : is_idle() && !watch->scope.empty();
+  }
+  [[nodiscard]] bool is_connected() const noexcept { return connection || multiplexed; }
 
   OriginState& origin;
   std::list<PooledConnection>::iterator position;  ///< Among the connections of the origin.
@@ -82,10 +89,14 @@ struct PooledConnection {
   /// that releasing a connection allocates nothing.
   std::list<PooledConnection*> order;
   std::list<PooledConnection*>::iterator order_position;  ///< Of that element, in either list.
-  std::unique_ptr<Connection> connection;                 ///< Null while it is being opened.
-  std::size_t slots_max = 1;  ///< HTTP/1: requests do not share a connection.
+  // Both are null while it is being opened.
+  std::unique_ptr<Connection> connection;           ///< Of HTTP/1.
+  std::unique_ptr<H2ClientConnection> multiplexed;  ///< Of HTTP/2.
+  std::size_t slots_max = 1;                        ///< HTTP/1: requests do not share a connection.
   std::size_t slots_used = 0;
-  std::optional<IdleWatch> watch;  ///< Destroyed before the connection from which its task reads.
+  /// Destroyed before the connection from which its task reads. A connection of HTTP/2 reads
+  /// always, and needs no task.
+  std::optional<IdleWatch> watch;
 };
 
 /// A slot of a connection, which may have to be opened first.
@@ -103,15 +114,20 @@ class Lease {
 
   explicit operator bool() const noexcept { return pool_ != nullptr; }
   [[nodiscard]] Connection* operator->() const noexcept { return pooled_->connection.get(); }
-  [[nodiscard]] bool is_connected() const noexcept { return pooled_->connection != nullptr; }
-  /// Replaces a connection that has ended, too.
-  void connected(std::unique_ptr<Connection> connection) noexcept {
-    pooled_->connection = std::move(connection);
+  [[nodiscard]] H2ClientConnection* multiplexed() const noexcept {
+    return pooled_->multiplexed.get();
   }
+  [[nodiscard]] bool is_connected() const noexcept { return pooled_->is_connected(); }
+  /// Replaces a connection that has ended, too.
+  void connected(std::unique_ptr<Connection> connection) noexcept;
+
+  /// The connection speaks HTTP/2. Its free slots are given to requests that wait. Throws
+  /// std::bad_alloc.
+  void connected_multiplexed(SocketStream stream);
 
   /// Frees the slot, and keeps the connection open for the next request. There must be one.
   void release() noexcept;
-  /// Closes the connection.
+  /// Closes a connection of HTTP/1, or one that is being opened, and frees a slot of one of HTTP/2.
   void close() noexcept;
 
  private:
@@ -132,6 +148,7 @@ struct OriginState {
   std::map<Origin, OriginState>::iterator position;
   std::list<PooledConnection> connections;  ///< The one that was released last is the last.
   std::deque<Waiter*> waiting;
+  std::size_t opening = 0;  ///< Connections that are not connected yet.
 };
 
 class Pool : public std::enable_shared_from_this<Pool> {
@@ -156,6 +173,8 @@ class Pool : public std::enable_shared_from_this<Pool> {
   void close_idle(const Origin& origin) noexcept;
   /// Connections are closed from now on when they are released.
   void shut_down() noexcept;
+  [[nodiscard]] const Http2ClientCounters& http_2_counters() const noexcept { return counters_; }
+  void count_repetition() noexcept { ++counters_.requests_repeated; }
 
  private:
   friend class Lease;
@@ -171,6 +190,15 @@ class Pool : public std::enable_shared_from_this<Pool> {
   /// True if a connection may be opened, for which the oldest idle one may have been closed.
   [[nodiscard]] bool make_room(bool is_next) noexcept;
   [[nodiscard]] bool is_full(const Origin& origin) const noexcept;
+  /// True if a connection is being opened whose slots many requests will share.
+  [[nodiscard]] bool is_opening_multiplexed(const Origin& origin) const noexcept;
+  void connect_multiplexed(PooledConnection& pooled, SocketStream stream);
+  /// The connection of HTTP/2 allows another number of streams, or none.
+  void slots_changed(PooledConnection& pooled) noexcept;
+  /// The version of the connection is known.
+  void opened(PooledConnection& pooled, bool is_multiplexed) noexcept;
+  /// Lets requests that wait open connections, as many as they may.
+  void open_for_waiting(OriginState& origin) noexcept;
   /// A connection may be opened: lets the next request try that has waited for it.
   void wake_blocked() noexcept;
   /// Gives a free slot to a request for the same origin that waits for the limit of all origins.
@@ -186,7 +214,10 @@ class Pool : public std::enable_shared_from_this<Pool> {
 
   EventLoop& loop_;
   const ClientOptions& options_;
+  Http2ClientCounters counters_;  ///< Before the connections, which refer to it.
   std::map<Origin, OriginState> origins_;
+  /// Origins that have spoken HTTP/2. One connection at a time is opened to them.
+  std::set<Origin> multiplexing_;
   std::list<PooledConnection*> idle_;  ///< The one that was released last is the last.
   std::size_t open_ = 0;
   /// Requests that wait until there are fewer connections to all origins. Not in the queue of their

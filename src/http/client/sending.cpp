@@ -13,7 +13,8 @@
 #include "client/may_pass.h"
 #include "client/proxy_context.h"
 #include "client/retry_delays.h"
-#include "http/client/exchange.h"
+#include "http/client/h1_exchange.h"
+#include "http/client/h2_exchange.h"
 #include "http/client/redirect.h"
 #include "http/client/shared.h"
 #include "http/protocol.h"
@@ -32,6 +33,19 @@ constexpr std::size_t discarded_bytes_max = std::size_t{64} * 1024;
 /// How many challenges are answered: that of the origin and that of the proxy, and a nonce of each
 /// that is too old.
 constexpr int answers_max = 4;
+
+/// How often a request is repeated that servers of HTTP/2 refuse, at once and then after pauses
+/// that grow.
+constexpr unsigned repetitions_max = 8;
+constexpr Duration repetition_pause = std::chrono::milliseconds(10);
+
+std::unique_ptr<Exchange> make_exchange(EventLoop& loop, Lease lease, const ReadLimits& limits,
+                                        const ClientOptions& options) {
+  if (lease.multiplexed() == nullptr)
+    return std::make_unique<H1Exchange>(loop, std::move(lease), limits);
+  return std::make_unique<H2Exchange>(loop, std::move(lease), limits,
+                                      options.limits.body_bytes_max);
+}
 
 /// When the server wants to get the request again, if it has not executed it: RFC 9110, sections
 /// 10.2.3 and 15.6.4, and RFC 6585, section 4.
@@ -75,11 +89,17 @@ bool is_stale(const Error& error) noexcept {
          error == system_error(ECONNRESET) || error == system_error(EPIPE);
 }
 
-Result<tls::ClientContext> Shared::tls_context() {
-  tls::ClientContext& context = options.connect.tls;
+Result<tls::ClientContext> Shared::tls_context(bool needs_http_1) {
+  // The context of the program offers what the program has chosen.
+  needs_http_1 = needs_http_1 || options.version == VersionChoice::http_1;
+  tls::ClientContext& context = needs_http_1 && !options.connect.tls ? http_1_tls_
+                                : options.connect.tls                ? options.connect.tls
+                                                                     : tls_;
   if (!context) {
     tls::ClientOptions defaults;
     defaults.alpn = {"http/1.1"};
+    if (!needs_http_1) defaults.alpn.insert(defaults.alpn.begin(), "h2");
+    if (options.version == VersionChoice::http_2) defaults.alpn.pop_back();
     auto created = tls::ClientContext::create(std::move(defaults));
     if (!created) return std::unexpected(created.error().error);
     context = std::move(*created);
@@ -93,7 +113,7 @@ Task<ConnectResult> Shared::open(Origin origin, const ProxyServer* proxy) {
   mode.proxy = ProxyChoice();
   std::string address = address_of(origin, options);
   if (origin.is_secure) {
-    const auto context = tls_context();
+    const auto context = tls_context(origin.needs_http_1);
     if (!context) co_return std::unexpected<ConnectError>(context.error());
     mode.tls = *context;
     if (!address.empty() && mode.tls_host.empty()) mode.tls_host = origin.host;
@@ -139,14 +159,26 @@ Task<Result<Lease>> Shared::connect(Origin origin, const ProxyServer* proxy) {
   if (!lease) co_return lease;
   if (lease->is_connected()) {
     // The loop may not have noticed yet what has arrived since the last response.
-    if (!has_spoken(*lease->operator->())) co_return lease;
+    if (lease->multiplexed() != nullptr || !has_spoken(*lease->operator->())) co_return lease;
     lease->connected(nullptr);
   }
+  const bool is_forwarded = proxy != nullptr && proxy->is_http() && !origin.is_secure;
+  const bool speaks_http_2 = options.version != VersionChoice::http_1 && !is_forwarded;
+  const bool has_prior_knowledge = options.version == VersionChoice::http_2 && speaks_http_2 &&
+                                   !origin.is_secure && !origin.needs_http_1;
+  const bool requires_http_2 = options.version == VersionChoice::http_2 && origin.is_secure;
   auto stream = co_await open(std::move(origin), proxy);
   if (!stream) co_return std::unexpected<Error>(stream.error());
-  if (const auto protocol = negotiated_protocol(*stream, Http2Support::none); !protocol)
-    co_return std::unexpected(protocol.error());
-  lease->connected(std::make_unique<Connection>(std::move(*stream), options.limits));
+  const auto protocol =
+      negotiated_protocol(*stream, speaks_http_2 ? Http2Support::spoken : Http2Support::none);
+  if (!protocol) co_return std::unexpected(protocol.error());
+  if (has_prior_knowledge || *protocol == Protocol::http_2) {
+    lease->connected_multiplexed(std::move(*stream));
+  } else if (requires_http_2) {
+    co_return failure(http::ErrorCode::http_2_not_negotiated);
+  } else {
+    lease->connected(std::make_unique<Connection>(std::move(*stream), options.limits));
+  }
   co_return lease;
 }
 
@@ -175,17 +207,19 @@ Task<Attempt> Shared::exchange(Message& message, TimePoint deadline) {
   } else {
     message.set_proxy_identity(std::nullopt);
   }
+  origin.needs_http_1 = message.head().fields.contains("Upgrade");
   const bool may_be_repeated = message.may_be_repeated();
-  for (;;) {
+  const bool has_source = message.has_source();
+  for (unsigned repetitions = 0;;) {
     auto lease = co_await connect(origin, chosen);
     if (!lease) co_return Attempt(lease.error(), false);
-    const bool was_used = (*lease)->was_used;
-    auto exchange = std::make_unique<Exchange>(
-        loop, std::move(*lease),
-        ReadLimits{.timeout = message.read_timeout().value_or(options.read_timeout),
-                   .deadline = deadline,
-                   .rate_min = message.body_rate_min().value_or(options.body_rate_min),
-                   .rate_period = options.body_rate_period});
+    const bool is_multiplexed = lease->multiplexed() != nullptr;
+    const bool was_used = is_multiplexed ? lease->multiplexed()->was_used() : (*lease)->was_used;
+    const ReadLimits limits{.timeout = message.read_timeout().value_or(options.read_timeout),
+                            .deadline = deadline,
+                            .rate_min = message.body_rate_min().value_or(options.body_rate_min),
+                            .rate_period = options.body_rate_period};
+    std::unique_ptr<Exchange> exchange = make_exchange(loop, std::move(*lease), limits, options);
     authenticator.authorize(message);
     exchange->set_interim_callback(message.on_interim());
     const auto begun = co_await exchange->begin(message.head(), message.take_body());
@@ -196,6 +230,16 @@ Task<Attempt> Shared::exchange(Message& message, TimePoint deadline) {
     if (begun && !(has_crossed && may_be_repeated)) {
       if (message.decodes()) exchange->decode({options.limits.body_bytes_max, 0});
       co_return Attempt(ClientResponse(message.url(), std::move(exchange)));
+    }
+    // The server has not processed the request: it is repeated whatever it is.
+    if (!begun && exchange->is_unprocessed() && !has_source && repetitions < repetitions_max) {
+      exchange.reset();
+      pool->count_repetition();
+      const Duration pause = repetitions == 0 ? Duration::zero() : repetition_pause * repetitions;
+      ++repetitions;
+      const auto slept = co_await sleep_for(pause, {});
+      if (!slept) co_return Attempt(slept.error(), false);
+      continue;
     }
     const bool is_lost =
         has_crossed || (was_used && !exchange->has_received() && is_stale(begun.error()));

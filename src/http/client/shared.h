@@ -60,7 +60,7 @@ struct Shared : public std::enable_shared_from_this<Shared> {
   std::shared_ptr<Pool> pool;
 
  private:
-  [[nodiscard]] Result<tls::ClientContext> tls_context();
+  [[nodiscard]] Result<tls::ClientContext> tls_context(bool needs_http_1);
   [[nodiscard]] Task<ConnectResult> open(Origin origin,
                                          const tambour::detail::client::ProxyServer* proxy);
   [[nodiscard]] Task<Attempt> exchange(Message& message, TimePoint deadline);
@@ -69,6 +69,10 @@ struct Shared : public std::enable_shared_from_this<Shared> {
   /// Answers challenges, too.
   [[nodiscard]] Task<Result<ClientResponse>> exchange_authenticated(Message& message,
                                                                     TimePoint deadline);
+
+  // Of the client itself, if the program has no context.
+  tls::ClientContext tls_;
+  tls::ClientContext http_1_tls_;
 };
 
 }  // namespace tambour::http::detail::client

@@ -12,7 +12,7 @@
 #include <tambour/http/reverse_proxy.h>
 #include <tambour/task/task.h>
 
-#include "http/client/exchange.h"
+#include "http/client/h1_exchange.h"
 #include "http/proxy/state.h"
 #include "http/proxy/watchdog.h"
 
@@ -83,7 +83,7 @@ class Forwarding final : private client::InterimSink {
   std::shared_ptr<Server> server_;
   std::vector<std::shared_ptr<Server>> tried_;
   Watchdog watchdog_;
-  std::optional<client::Exchange> exchange_;  ///< Destroyed before the server and the watchdog.
+  std::optional<client::H1Exchange> exchange_;  ///< Destroyed before the server and the watchdog.
 };
 
 /// A Forwarding for one request.

@@ -11,7 +11,7 @@
 #include <tambour/task/sleep.h>
 
 #include "base/clock.h"
-#include "http/client/exchange.h"
+#include "http/client/h1_exchange.h"
 #include "http_message/failure.h"
 #include "loop/core.h"
 
@@ -20,6 +20,7 @@ namespace {
 
 ClientOptions client_options(const ReverseProxyOptions& options, const Target& target) {
   ClientOptions client;
+  client.version = VersionChoice::http_1;
   client.connect = options.connect;
   if (client.connect.tls_host.empty() && target.is_name) client.connect.tls_host = target.host;
   client.limits = options.limits;
@@ -125,7 +126,7 @@ Task<Result<>> Server::probe() {
   head.target = options_.health_check.path;
   head.authority =
       options_.health_check.host.empty() ? target_.authority : options_.health_check.host;
-  client::Exchange exchange(loop_, std::move(*lease), client::ReadLimits{});
+  client::H1Exchange exchange(loop_, std::move(*lease), client::ReadLimits{});
   const auto begun = co_await exchange.begin(head, client::OutgoingBody());
   if (!begun) co_return begun;
   const int status_class = class_of(exchange.head().status);

@@ -1,0 +1,290 @@
+// H2ClientConnection: reading, opening streams, windows, and the end of the connection.
+#include "http/h2/client_connection.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <new>
+#include <utility>
+
+#include <tambour/net/stream_error.h>
+#include <tambour/task/sleep.h>
+
+#include "base/clock.h"
+#include "http_message/failure.h"
+#include "http_message/h2/frame_writer.h"
+#include "http_message/h2/head_writer.h"
+
+namespace tambour::http {
+namespace {
+
+namespace h2 = detail::h2;
+
+constexpr std::size_t input_bytes = std::size_t{64} * 1024;
+/// Answers to control frames that the server does not read. Nothing is read while there are more.
+constexpr std::size_t queued_answers_max = std::size_t{64} * 1024;
+constexpr std::uint32_t default_window = 65'535;
+/// What a server allows before its settings have arrived: RFC 9113, section 6.5.2, recommends that
+/// it allows as many.
+constexpr std::uint32_t streams_before_settings = 100;
+
+std::uint32_t clamped_window(std::uint32_t bytes) noexcept {
+  return std::clamp(bytes, default_window, h2::window_size_max);
+}
+
+h2::FieldLimits response_limits(const Http2ClientOptions& options,
+                                const MessageLimits& limits) noexcept {
+  constexpr std::size_t overhead = 32;
+  return {.fields_max = limits.fields_max,
+          .fields_hard_max = std::max(options.fields_hard_max, limits.fields_max),
+          .bytes_max = limits.fields_bytes_max + overhead * limits.fields_max};
+}
+
+}  // namespace
+
+H2ClientConnection::H2ClientConnection(SocketStream stream, const Http2ClientOptions& options,
+                                       const MessageLimits& limits, Http2ClientCounters& counters,
+                                       Callback<void()> changed)
+    : loop_(stream.loop()),
+      options_(options),
+      counters_(counters),
+      changed_(std::move(changed)),
+      stream_(std::move(stream)),
+      parser_(h2::FrameParser::Role::client),
+      field_limits_(response_limits(options, limits)),
+      idle_frames_(options.idle_frames_max),
+      initial_window_(clamped_window(options.stream_window_bytes)),
+      stream_window_(initial_window_),
+      connection_window_(clamped_window(options.connection_window_bytes)),
+      receive_window_(connection_window_),
+      peer_streams_max_(streams_before_settings),
+      settings_arrived_(loop_),
+      ping_timer_(loop_, [this] { check_peer(); }),
+      memory_(buffered_),
+      sender_(stream_, {}, memory_, [](H2SendingStream&) {}),
+      reader_(loop_) {}
+
+void H2ClientConnection::start() {
+  send_preface();
+  last_received_ = loop_.now();
+  reader_.set_exception_handler([this](const std::exception_ptr&) { end(system_error(ENOMEM)); });
+  reader_.spawn(run());
+}
+
+std::size_t H2ClientConnection::streams_max() const noexcept {
+  return can_open() ? std::min(peer_streams_max_, options_.streams_max) : 0;
+}
+
+void H2ClientConnection::send_preface() {
+  sender_.queue().append(h2::client_preface);
+  const std::array settings{h2::Setting{h2::SettingId::enable_push, 0},
+                            h2::Setting{h2::SettingId::initial_window_size, initial_window_},
+                            h2::Setting{h2::SettingId::max_header_list_size,
+                                        static_cast<std::uint32_t>(field_limits_.bytes_max)}};
+  h2::append_settings(sender_.queue(), settings);
+  if (connection_window_ > default_window)
+    h2::append_window_update(sender_.queue(), 0, connection_window_ - default_window);
+}
+
+Task<> H2ClientConnection::run() {
+  for (bool more = true; more;) {
+    more = parse_input();
+    sender_.start_writing();
+    if (!more) break;
+    if (sender_.queue().size() >= queued_answers_max) {
+      const Result<> flushed = co_await sender_.flush_frames();
+      if (!flushed) break;
+      continue;
+    }
+    const Result<std::size_t> got = co_await stream_.read(input_, input_bytes);
+    last_received_ = loop_.now();
+    if (got && *got > 0) continue;
+    const Error cause = got ? Error(StreamError::eof) : got.error();
+    end(sender_.error() ? sender_.error() : cause);
+    break;
+  }
+  end(StreamError::eof);
+  // What the last frames say is written by the task of the sender before the stream is closed.
+  [[maybe_unused]] const Result<> flushed = co_await sender_.flush_frames();
+  stream_.close();
+}
+
+bool H2ClientConnection::parse_input() {
+  h2::Frame frame;
+  while (!has_failed_ && sender_.queue().size() < queued_answers_max) {
+    const auto parsed = parser_.next(input_, frame);
+    if (!parsed) return fail(parsed.error());
+    if (!*parsed) return true;
+    if (!handle(frame)) return false;
+  }
+  return !has_failed_;
+}
+
+Result<> H2ClientConnection::open(H2ClientStream& stream, const RequestHead& head,
+                                  std::optional<std::uint64_t> length, bool ends) {
+  const std::uint32_t id = next_id_;
+  const auto place = streams_.emplace(id, &stream).first;
+  Result<> appended;
+  try {
+    appended = h2::append_head(sender_.queue(), sender_.encoder(), head,
+                               {.stream_id = id,
+                                .end_stream = ends,
+                                .frame_size_max = sender_.frame_size_max(),
+                                .content_length = length,
+                                .protocol = head.protocol});
+  } catch (const std::bad_alloc&) {
+    streams_.erase(place);
+    throw;
+  }
+  if (!appended) {
+    streams_.erase(place);
+    return appended;
+  }
+  next_id_ += 2;
+  ++counters_.streams;
+  stream.opened(id, sender_.initial_window());
+  sender_.queued(stream);
+  sender_.wake();
+  // The time in which no stream was open is not one of a dead server.
+  if (streams_.size() == 1) last_received_ = loop_.now();
+  if (options_.ping_interval > Duration::zero() && !ping_timer_.is_started())
+    ping_timer_.start(options_.ping_interval);
+  if (next_id_ > h2::stream_id_max) {
+    is_draining_ = true;
+    changed_();
+  }
+  return {};
+}
+
+void H2ClientConnection::remove(H2ClientStream& stream, bool is_complete,
+                                h2::ErrorCode code) noexcept {
+  sender_.remove(stream);
+  if (streams_.erase(stream.id()) > 0 && !is_complete && !has_failed_) {
+    ++counters_.streams_cancelled;
+    send_reset(stream.id(), code);
+  }
+  was_used_ = was_used_ || is_complete;
+  if (streams_.empty()) ping_timer_.stop();
+}
+
+void H2ClientConnection::discard(std::size_t bytes) noexcept {
+  unused_bytes_ -= static_cast<std::int64_t>(bytes);
+  const std::int64_t missing = connection_window_ - receive_window_ - unused_bytes_;
+  if (missing < connection_window_ / 2) return;
+  receive_window_ += missing;
+  send_window_update(0, static_cast<std::uint32_t>(missing));
+}
+
+void H2ClientConnection::send_window_update(std::uint32_t stream_id, std::uint32_t bytes) noexcept {
+  if (has_failed_) return;
+  try {
+    h2::append_window_update(sender_.queue(), stream_id, bytes);
+  } catch (const std::bad_alloc&) {
+    return end(system_error(ENOMEM));
+  }
+  sender_.wake();
+}
+
+void H2ClientConnection::send_reset(std::uint32_t stream_id, h2::ErrorCode code) noexcept {
+  if (has_failed_) return;
+  try {
+    h2::append_rst_stream(sender_.queue(), stream_id, code);
+  } catch (const std::bad_alloc&) {
+    return end(system_error(ENOMEM));
+  }
+  sender_.wake();
+}
+
+H2ClientStream* H2ClientConnection::find(std::uint32_t stream_id) noexcept {
+  const auto found = streams_.find(stream_id);
+  return found != streams_.end() ? found->second : nullptr;
+}
+
+void H2ClientConnection::reset(H2ClientStream& stream, h2::ErrorCode code,
+                               const Error& error) noexcept {
+  streams_.erase(stream.id());
+  send_reset(stream.id(), code);
+  stream.fail(error);
+}
+
+/// Sends GOAWAY, after which the connection ends. Returns false.
+bool H2ClientConnection::fail(h2::ErrorCode code, std::string_view text) noexcept {
+  if (has_failed_) return false;
+  ++counters_.violations;
+  try {
+    h2::append_goaway(sender_.queue(), 0, code, text);
+  } catch (const std::bad_alloc&) {
+    stream_.close();
+  }
+  end(failure(ErrorCode::http_2_violation).error());
+  return false;
+}
+
+void H2ClientConnection::end(const Error& error) noexcept {
+  if (has_failed_) return;
+  has_failed_ = true;
+  ping_timer_.stop();
+  settings_arrived_.set();
+  // A stream leaves the table when its owner closes it.
+  for (const auto& [id, stream] : streams_) stream->fail(error);
+  streams_.clear();
+  changed_();
+  if (error == system_error(ETIMEDOUT) || error == system_error(ENOMEM)) stream_.close();
+}
+
+/// The number of bytes in one round trip is that which the windows must allow, twice: while a PING
+/// is under way, DATA is counted.
+void H2ClientConnection::sample_rate(std::uint32_t bytes) {
+  if (is_sampling_) {
+    sampled_bytes_ += bytes;
+    return;
+  }
+  sample_after_ -= std::min<std::uint64_t>(sample_after_, bytes);
+  const bool is_largest =
+      stream_window_ >= clamped_window(options_.stream_window_bytes_max) &&
+      connection_window_ >= clamped_window(options_.connection_window_bytes_max);
+  if (sample_after_ > 0 || is_largest) return;
+  h2::append_ping(sender_.queue(), rate_ping, false);
+  is_sampling_ = true;
+  sampled_bytes_ = bytes;
+}
+
+void H2ClientConnection::grow_windows() noexcept {
+  is_sampling_ = false;
+  sample_after_ = stream_window_;
+  const auto grow = [this](std::uint32_t& window, std::uint32_t limit) {
+    // If the window was nearly used up in a round trip, it is what limits the rate.
+    if (sampled_bytes_ < window / 3 * 2) return false;
+    const std::uint64_t wanted = std::min<std::uint64_t>(2 * sampled_bytes_, clamped_window(limit));
+    if (wanted <= window) return false;
+    window = static_cast<std::uint32_t>(wanted);
+    return true;
+  };
+  const bool has_grown = grow(stream_window_, options_.stream_window_bytes_max);
+  if (grow(connection_window_, options_.connection_window_bytes_max) || has_grown)
+    ++counters_.windows_grown;
+  discard(0);
+}
+
+/// Ends the connection if the server has not answered a PING; sends one if nothing has arrived.
+void H2ClientConnection::check_peer() noexcept {
+  if (streams_.empty() || has_failed_) return;
+  const TimePoint now = loop_.now();
+  if (std::exchange(awaits_pong_, false) && last_received_ <= pinged_at_) {
+    ++counters_.peers_lost;
+    return end(system_error(ETIMEDOUT));
+  }
+  const TimePoint silent_until =
+      detail::base::saturating_add(last_received_, options_.ping_interval);
+  if (now < silent_until) return ping_timer_.start_at(silent_until);
+  try {
+    h2::append_ping(sender_.queue(), peer_ping, false);
+  } catch (const std::bad_alloc&) {
+    return ping_timer_.start(options_.ping_interval);
+  }
+  sender_.wake();
+  pinged_at_ = now;
+  awaits_pong_ = true;
+  ping_timer_.start(std::max(options_.ping_timeout, Duration(1)));
+}
+
+}  // namespace tambour::http

@@ -1,0 +1,195 @@
+// H2ClientConnection: what each kind of frame causes. Functions return false if the connection must
+// end.
+#include <cerrno>
+#include <utility>
+
+#include "http/h2/client_connection.h"
+#include "http_message/failure.h"
+#include "http_message/h2/field_section.h"
+#include "http_message/h2/frame_writer.h"
+
+namespace tambour::http {
+namespace {
+
+namespace h2 = detail::h2;
+
+/// What a message, and DATA, make up for: see Http2ClientOptions::idle_frames_max.
+constexpr std::int64_t frames_of_response = 10;
+constexpr std::int64_t frames_of_received_data = 2;
+
+}  // namespace
+
+bool H2ClientConnection::handle(h2::Frame& frame) {
+  switch (frame.kind) {
+    case h2::FrameKind::data:
+      return on_data(frame);
+    case h2::FrameKind::headers:
+      return on_headers(frame);
+    case h2::FrameKind::settings:
+      return spend_idle_frame() && on_settings(frame);
+    case h2::FrameKind::ping:
+      return spend_idle_frame() && on_ping(frame);
+    case h2::FrameKind::goaway:
+      return spend_idle_frame() && on_goaway(frame);
+    case h2::FrameKind::window_update:
+      return spend_idle_frame() && on_window_update(frame);
+    case h2::FrameKind::rst_stream:
+      return on_rst_stream(frame);
+    case h2::FrameKind::priority:
+    case h2::FrameKind::priority_update:
+    case h2::FrameKind::unknown:
+      return spend_idle_frame();
+    case h2::FrameKind::stream_error:
+      if (is_idle_stream(frame.stream_id)) return fail(frame.violation);
+      if (H2ClientStream* const stream = find(frame.stream_id))
+        reset(*stream, code_of(frame.violation), failure(ErrorCode::http_2_violation).error());
+      return spend_idle_frame();
+  }
+  return true;
+}
+
+bool H2ClientConnection::spend_idle_frame() noexcept {
+  idle_frames_.earn(frames_of_received_data * std::int64_t{sender_.take_data_frames()});
+  idle_frames_.spend();
+  if (!idle_frames_.is_used_up()) return true;
+  return fail(h2::ErrorCode::enhance_your_calm, "Too many frames that advance no request");
+}
+
+bool H2ClientConnection::on_data(h2::Frame& frame) {
+  receive_window_ -= frame.flow_bytes;
+  unused_bytes_ += frame.flow_bytes;
+  if (receive_window_ < 0)
+    return fail(h2::ErrorCode::flow_control_error, "DATA exceeds the window of the connection");
+  if (is_idle_stream(frame.stream_id))
+    return fail(h2::ErrorCode::protocol_error, "DATA of a stream that was not opened");
+  if (frame.data.empty() && !frame.end_stream && !spend_idle_frame()) return false;
+  if (!frame.data.empty()) idle_frames_.earn(frames_of_received_data);
+  sample_rate(frame.flow_bytes);
+  H2ClientStream* const stream = find(frame.stream_id);
+  if (stream == nullptr) {
+    discard(frame.flow_bytes);  // Of a stream that this end has reset.
+    return true;
+  }
+  const auto received = stream->on_data(std::move(frame.data), frame.flow_bytes, frame.end_stream);
+  if (!received)
+    reset(*stream, h2::ErrorCode::protocol_error, failure(ErrorCode::http_2_violation).error());
+  return true;
+}
+
+bool H2ClientConnection::on_headers(const h2::Frame& frame) {
+  // Each block changes the state of the decoder, also one that is not wanted.
+  h2::FieldSection section(field_limits_);
+  if (const auto decoded = decoder_.decode(frame.text, section); !decoded)
+    return fail(decoded.error());
+  if (is_idle_stream(frame.stream_id))
+    return fail(h2::ErrorCode::protocol_error, "HEADERS of a stream that was not opened");
+  H2ClientStream* const stream = find(frame.stream_id);
+  if (stream == nullptr) return spend_idle_frame();
+  if (section.is_too_large()) {
+    reset(*stream, h2::ErrorCode::cancel, failure(ErrorCode::fields_too_large).error());
+    return true;
+  }
+  idle_frames_.earn(frames_of_response);
+  const auto received = stream->on_headers(section, frame.end_stream);
+  if (!received)
+    reset(*stream, h2::ErrorCode::protocol_error, failure(ErrorCode::http_2_violation).error());
+  return true;
+}
+
+bool H2ClientConnection::on_settings(const h2::Frame& frame) {
+  if (frame.is_ack) return true;
+  for (const h2::Setting setting : settings_of(frame)) {
+    switch (setting.id) {
+      case h2::SettingId::header_table_size:
+        sender_.encoder().set_peer_table_size_max(setting.value);
+        break;
+      case h2::SettingId::max_concurrent_streams:
+        peer_streams_max_ = setting.value;
+        break;
+      case h2::SettingId::initial_window_size:
+        if (!on_initial_window(setting.value)) return false;
+        break;
+      case h2::SettingId::max_frame_size:
+        sender_.set_frame_size_max(setting.value);
+        break;
+      case h2::SettingId::enable_connect_protocol:
+        allows_connect_protocol_ = setting.value == 1;
+        break;
+      default:
+        break;
+    }
+  }
+  h2::append_settings_ack(sender_.queue());
+  settings_arrived_.set();
+  changed_();
+  return true;
+}
+
+bool H2ClientConnection::on_initial_window(std::uint32_t bytes) noexcept {
+  const std::int64_t change = bytes - sender_.initial_window();
+  sender_.set_initial_window(bytes);
+  for (const auto& [stream_id, stream] : streams_) {
+    stream->outgoing().window += change;
+    if (stream->outgoing().window > h2::window_size_max)
+      return fail(h2::ErrorCode::flow_control_error, "SETTINGS makes a window too large");
+    sender_.update(*stream);
+  }
+  return true;
+}
+
+bool H2ClientConnection::on_ping(const h2::Frame& frame) {
+  if (!frame.is_ack) {
+    h2::append_ping(sender_.queue(), frame.text, true);
+  } else if (is_sampling_ && frame.text == rate_ping) {
+    grow_windows();
+  }
+  return true;
+}
+
+bool H2ClientConnection::on_window_update(const h2::Frame& frame) {
+  if (frame.stream_id == 0) {
+    return sender_.add_window(frame.value) ||
+           fail(h2::ErrorCode::flow_control_error, "The window of the connection is too large");
+  }
+  if (is_idle_stream(frame.stream_id))
+    return fail(h2::ErrorCode::protocol_error, "WINDOW_UPDATE of a stream that was not opened");
+  H2ClientStream* const stream = find(frame.stream_id);
+  if (stream == nullptr) return true;
+  stream->outgoing().window += frame.value;
+  if (stream->outgoing().window > h2::window_size_max) {
+    reset(*stream, h2::ErrorCode::flow_control_error, failure(ErrorCode::http_2_violation).error());
+  } else {
+    sender_.update(*stream);
+  }
+  return true;
+}
+
+bool H2ClientConnection::on_rst_stream(const h2::Frame& frame) {
+  if (is_idle_stream(frame.stream_id))
+    return fail(h2::ErrorCode::protocol_error, "RST_STREAM of a stream that was not opened");
+  H2ClientStream* const stream = find(frame.stream_id);
+  if (stream == nullptr) return spend_idle_frame();
+  streams_.erase(frame.stream_id);
+  if (frame.error == h2::ErrorCode::refused_stream) {
+    ++counters_.streams_refused;
+    stream->fail(failure(ErrorCode::stream_refused).error(), true);
+  } else {
+    ++counters_.streams_reset;
+    stream->fail(failure(ErrorCode::stream_reset).error());
+  }
+  return spend_idle_frame();
+}
+
+bool H2ClientConnection::on_goaway(const h2::Frame& frame) {
+  ++counters_.goaways;
+  is_draining_ = true;
+  for (auto next = streams_.upper_bound(frame.value); next != streams_.end();) {
+    H2ClientStream& stream = *next->second;
+    next = streams_.erase(next);
+    stream.fail(failure(ErrorCode::stream_refused).error(), true);
+  }
+  changed_();
+  return true;
+}
+
+}  // namespace tambour::http

@@ -1,0 +1,352 @@
+// The HTTP client over HTTP/2: against the library's own server, and against servers that send the
+// frames of a script.
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/tambour.h>
+
+#include "http/support/serving.h"
+#include "http_message/h2/frame_parser.h"
+#include "http_message/h2/frame_writer.h"
+#include "http_message/h2/head_writer.h"
+#include "http_message/h2/hpack_encoder.h"
+
+namespace tambour::http2_client_test {
+namespace {
+
+using http::Client;
+using http::ClientOptions;
+using http::ClientRequest;
+using http::Method;
+using http::Request;
+using http::Response;
+using http::VersionChoice;
+using namespace std::chrono_literals;
+namespace h2 = http::detail::h2;
+
+ClientOptions http_2_only() {
+  ClientOptions options;
+  options.version = VersionChoice::http_2;
+  return options;
+}
+
+/// Echoes the body and its trailers.
+Task<> echo(Request& request, Response& response) {
+  if (request.method() == Method::connect) {
+    auto tunnel = co_await response.upgrade();
+    if (!tunnel) co_return;
+    Buffer bytes;
+    for (;;) {
+      const auto got = co_await tunnel->read(bytes);
+      if (!got || *got == 0) break;
+      if (!co_await tunnel->write(bytes)) co_return;
+    }
+    static_cast<void>(co_await tunnel->shutdown_write());
+    co_return;
+  }
+  if (request.path() == "/slow") static_cast<void>(co_await sleep_for(10ms));
+  if (request.path() == "/hints")
+    static_cast<void>(co_await response.send_interim(http::Status::early_hints));
+  for (;;) {
+    auto piece = co_await request.body().read();
+    if (!piece) co_return;
+    if (piece->empty()) break;
+    const auto written = co_await response.write(std::move(*piece));
+    if (!written) co_return;
+  }
+  const Result<> written = co_await response.write(std::string(request.path()));
+  http::Fields trailers;
+  for (const http::Field field : request.body().trailers())
+    static_cast<void>(trailers.add(field.name, field.value));
+  if (written) static_cast<void>(response.end(trailers));
+}
+
+class Pieces final : public http::BodySource {
+ public:
+  Task<Result<>> read(Buffer& into) override {
+    if (left_-- > 0) into.append(std::string(50'000, 'p'));
+    co_return {};
+  }
+  const http::Fields& trailers() const noexcept override { return trailers_; }
+  Pieces() { static_cast<void>(trailers_.add("X-Sum", "7")); }
+
+ private:
+  int left_ = 20;
+  http::Fields trailers_;
+};
+
+class Http2Client : public test::Serving {
+ public:
+  [[nodiscard]] std::string url(std::string_view path) const {
+    return "http://" + server_->endpoint().to_string() + std::string(path);
+  }
+  static Task<std::string> text_of(Client& client, ClientRequest request) {
+    auto response = co_await client.send(std::move(request));
+    if (!response) co_return "error: " + response.error().message();
+    auto text = co_await response->read_text();
+    co_return text ? *text : "error in body: " + text.error().message();
+  }
+  std::string got(Client& client, ClientRequest request) {
+    return run(text_of(client, std::move(request)));
+  }
+};
+
+TEST_F(Http2Client, requests_share_one_connection) {
+  serve(echo);
+  Client client(loop_, http_2_only());
+  EXPECT_EQ(got(client, ClientRequest(url("/first"))), "/first");
+  run([](Http2Client& test, Client& by) -> Task<> {
+    std::vector<std::string> texts(50);
+    TaskScope scope(test.loop_);
+    for (std::size_t i = 0; i < texts.size(); ++i)
+      scope.spawn([](Http2Client& of, Client& with, std::size_t n, std::string& into) -> Task<> {
+        into = co_await text_of(with, ClientRequest(of.url("/slow?" + std::to_string(n))));
+      }(test, by, i, texts[i]));
+    EXPECT_EQ(by.connections(), 1U);
+    co_await scope.join();
+    for (const std::string& text : texts) EXPECT_EQ(text, "/slow");
+  }(*this, client));
+  EXPECT_EQ(client.connections(), 1U);
+  EXPECT_EQ(client.idle_connections(), 1U);
+  EXPECT_EQ(client.http_2_counters().connections, 1U);
+  EXPECT_EQ(client.http_2_counters().streams, 51U);
+}
+
+TEST_F(Http2Client, other_connections_are_opened_when_the_streams_are_used_up) {
+  http::ServerOptions options;
+  options.http_2.streams_max = 3;
+  serve(echo, options);
+  Client client(loop_, http_2_only());
+  EXPECT_EQ(got(client, ClientRequest(url("/first"))), "/first");
+  run([](Http2Client& test, Client& by) -> Task<> {
+    std::vector<std::string> texts(10);
+    TaskScope scope(test.loop_);
+    for (std::string& text : texts)
+      scope.spawn([](Http2Client& of, Client& with, std::string& into) -> Task<> {
+        into = co_await text_of(with, ClientRequest(of.url("/slow")));
+      }(test, by, text));
+    co_await scope.join();
+    for (const std::string& text : texts) EXPECT_EQ(text, "/slow");
+  }(*this, client));
+  EXPECT_GT(client.http_2_counters().connections, 1U);
+  EXPECT_LE(client.http_2_counters().connections, 4U);
+}
+
+TEST_F(Http2Client, bodies_and_trailers_pass_both_ways) {
+  serve(echo);
+  Client client(loop_, http_2_only());
+  run([](Http2Client& test, Client& by) -> Task<> {
+    ClientRequest request(Method::post, test.url("/x"));
+    request.source = std::make_unique<Pieces>();
+    auto response = co_await by.send(std::move(request));
+    EXPECT_TRUE(response);
+    if (!response) co_return;
+    EXPECT_EQ(response->head().version, http::Version::http_2);
+    auto text = co_await response->read_text();
+    EXPECT_TRUE(text);
+    EXPECT_EQ(text.value_or("").size(), 1'000'002U);
+    EXPECT_EQ(response->trailers().get("X-Sum"), "7");
+    EXPECT_TRUE(response->is_complete());
+  }(*this, client));
+  ClientRequest large(Method::put, url("/l"), Buffer(std::string(3'000'000, 'b')));
+  large.expect_continue = true;
+  EXPECT_EQ(got(client, std::move(large)).size(), 3'000'002U);
+  EXPECT_EQ(got(client, ClientRequest(Method::head, url("/h"))), "");
+  EXPECT_EQ(client.connections(), 1U);
+}
+
+TEST_F(Http2Client, a_response_that_is_dropped_resets_only_its_stream) {
+  serve(echo);
+  Client client(loop_, http_2_only());
+  run([](Http2Client& test, Client& by) -> Task<> {
+    ClientRequest request(Method::post, test.url("/x"), Buffer(std::string(2'000'000, 'b')));
+    auto response = co_await by.send(std::move(request));
+    EXPECT_TRUE(response);
+  }(*this, client));
+  EXPECT_EQ(client.http_2_counters().streams_cancelled, 1U);
+  EXPECT_EQ(got(client, ClientRequest(url("/next"))), "/next");
+  EXPECT_EQ(client.http_2_counters().connections, 1U);
+}
+
+TEST_F(Http2Client, connect_opens_a_tunnel_on_a_stream) {
+  serve(echo);
+  Client client(loop_, http_2_only());
+  run([](Http2Client& test, Client& by) -> Task<> {
+    auto opened = co_await by.open_tunnel(test.url("/"), "other:1");
+    EXPECT_TRUE(opened);
+    if (!opened) co_return;
+    EXPECT_TRUE(opened->stream.is_open());
+    if (!opened->stream.is_open()) co_return;
+    static_cast<void>(co_await opened->stream.write("hello"));
+    Buffer bytes;
+    static_cast<void>(co_await opened->stream.read(bytes));
+    EXPECT_EQ(bytes.to_string(), "hello");
+    EXPECT_EQ(co_await text_of(by, ClientRequest(test.url("/beside"))), "/beside");
+    static_cast<void>(co_await opened->stream.shutdown_write());
+    const auto end = co_await opened->stream.read(bytes);
+    EXPECT_EQ(end.value_or(99), 0U);
+  }(*this, client));
+  EXPECT_EQ(client.http_2_counters().connections, 1U);
+}
+
+TEST_F(Http2Client, a_server_that_drains_gets_no_more_requests) {
+  serve(echo);
+  Client client(loop_, http_2_only());
+  EXPECT_EQ(got(client, ClientRequest(url("/first"))), "/first");
+  const std::string to = url("/");
+  server_.reset();
+  EXPECT_NE(got(client, ClientRequest(to)).find("error"), std::string::npos);
+}
+
+/// Sends the frames of a script for each stream that is opened.
+class ScriptedHttp2 : public Http2Client {
+ public:
+  using Script = std::function<void(Buffer& out, std::uint32_t stream, int request)>;
+
+  static Task<> answer(TcpStream stream, Script& script, int& requests) {
+    h2::FrameParser parser(h2::FrameParser::Role::server);
+    Buffer in;
+    Buffer out;
+    h2::append_settings(out, {});
+    for (;;) {
+      h2::Frame frame;
+      for (;;) {
+        const auto parsed = parser.next(in, frame);
+        if (!parsed) co_return;
+        if (!*parsed) break;
+        if (frame.kind == h2::FrameKind::settings && !frame.is_ack) h2::append_settings_ack(out);
+        if (frame.kind == h2::FrameKind::headers) script(out, frame.stream_id, requests++);
+      }
+      if (!co_await stream.write(out)) co_return;
+      out.clear();
+      const auto got = co_await stream.read(in);
+      if (!got || *got == 0) co_return;
+    }
+  }
+
+  /// Returns what the client gets, and how many requests have arrived.
+  std::string ask_script(Script script, Method method = Method::get,
+                         ClientOptions options = http_2_only()) {
+    const sockaddr_in address = host_.endpoint(81);
+    const Endpoint at =
+        Endpoint::from(reinterpret_cast<const sockaddr*>(&address), sizeof address).value();
+    int requests = 0;
+    TcpServer server = or_throw(TcpServer::listen(server_loop_, at));
+    server.serve([&](TcpStream stream) { return answer(std::move(stream), script, requests); });
+    Client client(loop_, std::move(options));
+    const std::string to = "http://" + at.to_string() + "/";
+    const std::string text = got(client, ClientRequest(method, to));
+    return text + " " + std::to_string(requests);
+  }
+
+  static void respond(Buffer& out, std::uint32_t stream, std::string_view body) {
+    h2::HpackEncoder encoder(0);
+    http::ResponseHead head;
+    or_throw(h2::append_head(out, encoder, head, {.stream_id = stream}));
+    h2::append_data(out, stream, Buffer(body), true);
+  }
+};
+
+TEST_F(ScriptedHttp2, refused_requests_are_repeated_even_if_they_are_not_idempotent) {
+  EXPECT_EQ(ask_script(
+                [](Buffer& out, std::uint32_t stream, int request) {
+                  if (request < 2) {
+                    h2::append_rst_stream(out, stream, h2::ErrorCode::refused_stream);
+                  } else {
+                    respond(out, stream, "ok");
+                  }
+                },
+                Method::post),
+            "ok 3");
+}
+
+TEST_F(ScriptedHttp2, requests_above_the_last_stream_are_repeated) {
+  EXPECT_EQ(ask_script(
+                [](Buffer& out, std::uint32_t stream, int request) {
+                  if (request == 0) {
+                    h2::append_goaway(out, 0, h2::ErrorCode::no_error, "");
+                  } else {
+                    respond(out, stream, "ok");
+                  }
+                },
+                Method::post),
+            "ok 2");
+}
+
+TEST_F(ScriptedHttp2, other_resets_are_errors) {
+  EXPECT_EQ(ask_script([](Buffer& out, std::uint32_t stream, int) {
+              h2::append_rst_stream(out, stream, h2::ErrorCode::internal_error);
+            }),
+            "error: The server has reset the stream of the request (HTTP/2) 1");
+}
+
+TEST_F(ScriptedHttp2, a_server_that_refuses_everything_is_given_up) {
+  EXPECT_EQ(ask_script([](Buffer& out, std::uint32_t stream, int) {
+              h2::append_rst_stream(out, stream, h2::ErrorCode::refused_stream);
+            }),
+            "error: The server has not processed the request (HTTP/2) 9");
+}
+
+TEST_F(ScriptedHttp2, a_server_that_is_silent_is_detected_by_ping) {
+  EXPECT_EQ(ask_script([](Buffer&, std::uint32_t, int) {}), "error: Connection timed out 1");
+}
+
+/// What a hostile server sends, and how the request fails.
+TEST_F(ScriptedHttp2, hostile_servers_end_their_connection) {
+  const std::string violation =
+      "error: The server has broken a rule of HTTP/2 or exceeded a limit 1";
+  const std::vector<std::pair<const char*, Script>> scripts = {
+      {"PING without end",
+       [](Buffer& out, std::uint32_t, int) {
+         for (int i = 0; i < 2000; ++i) h2::append_ping(out, "12345678", false);
+       }},
+      {"SETTINGS without end",
+       [](Buffer& out, std::uint32_t, int) {
+         for (int i = 0; i < 2000; ++i) h2::append_settings(out, {});
+       }},
+      {"empty DATA without end",
+       [](Buffer& out, std::uint32_t stream, int) {
+         h2::HpackEncoder encoder(0);
+         or_throw(h2::append_head(out, encoder, http::ResponseHead(), {.stream_id = stream}));
+         for (int i = 0; i < 2000; ++i) h2::append_data_head(out, stream, 0, false);
+       }},
+      {"DATA beyond the window",
+       [](Buffer& out, std::uint32_t stream, int) {
+         h2::HpackEncoder encoder(0);
+         or_throw(h2::append_head(out, encoder, http::ResponseHead(), {.stream_id = stream}));
+         for (int i = 0; i < 80; ++i)
+           h2::append_data(out, stream, Buffer(std::string(16384, 'x')), false);
+       }},
+      {"a pushed stream",
+       [](Buffer& out, std::uint32_t stream, int) {
+         out.append(std::string("\0\0\4\5\4\0\0\0", 8));
+         out.append(std::string(1, static_cast<char>(stream)));
+         out.append(std::string("\0\0\0\2", 4));
+       }},
+      {"DATA before HEADERS", [](Buffer& out, std::uint32_t stream,
+                                 int) { h2::append_data(out, stream, Buffer("x"), true); }},
+      {"a stream that was not opened",
+       [](Buffer& out, std::uint32_t stream, int) {
+         h2::append_rst_stream(out, stream + 2, h2::ErrorCode::cancel);
+       }},
+      {"a window that is too large",
+       [](Buffer& out, std::uint32_t, int) {
+         h2::append_window_update(out, 0, h2::window_size_max);
+       }},
+  };
+  for (const auto& [name, script] : scripts) {
+    const std::string result = ask_script(script);
+    EXPECT_TRUE(result == violation || result.starts_with("error in body"))
+        << name << ": " << result;
+  }
+}
+
+}  // namespace
+}  // namespace tambour::http2_client_test
