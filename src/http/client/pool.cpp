@@ -80,6 +80,8 @@ void Lease::release() noexcept {
 }
 
 void Lease::connected(std::unique_ptr<Connection> connection) noexcept {
+  // One that has ended is replaced.
+  if (pooled_->connection) ++pooled_->origin.opening;
   pooled_->connection = std::move(connection);
   if (pooled_->connection) pool_->opened(*pooled_, false);
 }
