@@ -112,6 +112,7 @@ constexpr detail::base::ErrorText<ErrorCode> texts[] = {
      "The server has not chosen \"h2\" (HTTP/2) with ALPN; name it first in tls::Options::alpn"},
     {ErrorCode::http_2_violation, "The server has broken a rule of HTTP/2 or exceeded a limit"},
     {ErrorCode::stream_refused, "The server has not processed the request (HTTP/2)"},
+    {ErrorCode::http_1_required, "The server requires HTTP/1.1 (HTTP_1_1_REQUIRED)"},
     {ErrorCode::stream_reset, "The server has reset the stream of the request (HTTP/2)"},
     {ErrorCode::no_extended_connect,
      "The server does not support extended CONNECT (RFC 8441) on this connection"},

@@ -285,8 +285,8 @@ Task<Result<ByteStream>> connect(ByteStream stream, ClientContext context, Host 
   }
   auto generation = detail::ContextAccess::for_handshake(context, stream.loop());
   // The peer of such a stream is often a proxy.
-  auto filter =
-      detail::make_client_filter(generation, std::move(host), detail::base::failure(ENOTCONN));
+  auto filter = detail::make_client_filter(context, generation, std::move(host),
+                                           detail::base::failure(ENOTCONN));
   auto secured = detail::secure(std::move(stream), std::move(generation), std::move(filter));
   co_return co_await std::move(secured);
 }

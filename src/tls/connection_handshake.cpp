@@ -39,7 +39,8 @@ void connect(Connection& connection, const ClientContext& context, Host host,
              Callback<void(Connection&, Error)> done) {
   detail::check_context(bool(context));
   auto generation = detail::ContextAccess::for_handshake(context, connection.loop());
-  auto filter = detail::make_client_filter(generation, std::move(host), connection.peer_endpoint());
+  auto filter =
+      detail::make_client_filter(context, generation, std::move(host), connection.peer_endpoint());
   if (filter == nullptr) throw std::bad_alloc();
   begin(connection, std::move(generation), std::move(filter), std::move(done));
 }

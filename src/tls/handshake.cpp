@@ -180,7 +180,7 @@ Task<Result<>> connect(SocketStream& stream, ClientContext context, Host host, R
   Result<Endpoint> peer = detail::base::failure(ENOTCONN);
   if (host.port == 0 && stream.tls() == nullptr) peer = stream.peer_endpoint();
   auto filter =
-      detail::make_client_filter(generation, std::move(host), peer, std::move(data.bytes));
+      detail::make_client_filter(context, generation, std::move(host), peer, std::move(data.bytes));
   if (filter == nullptr) {
     stream.close();
     co_return detail::base::failure(ENOMEM);

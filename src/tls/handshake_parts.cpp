@@ -68,6 +68,13 @@ std::string session_scope_of(std::uint16_t port, const Result<Endpoint>& peer) {
   return peer->is_ip() ? std::to_string(peer->port()) : peer->to_string();
 }
 
+bool offer_alpn(const Filter& filter, const AlpnList* list) noexcept {
+  if (list == nullptr) return true;
+  return SSL_set_alpn_protos(filter.ssl(),
+                             reinterpret_cast<const unsigned char*>(list->encoded.data()),
+                             static_cast<unsigned>(list->encoded.size())) == 0;
+}
+
 void offer_session(ClientGeneration& generation, Filter& filter, const std::string& scope,
                    std::string early_data) {
   if (scope.empty()) return;
@@ -112,7 +119,8 @@ std::unique_ptr<Filter> make_server_filter(
   return make_filter(generation, true);
 }
 
-std::unique_ptr<Filter> make_client_filter(const std::shared_ptr<ClientGeneration>& generation,
+std::unique_ptr<Filter> make_client_filter(const tls::ClientContext& context,
+                                           const std::shared_ptr<ClientGeneration>& generation,
                                            Host host, const Result<Endpoint>& peer,
                                            std::string early_data) {
   std::unique_ptr<Filter> filter = make_filter(generation, false);
@@ -123,7 +131,8 @@ std::unique_ptr<Filter> make_client_filter(const std::shared_ptr<ClientGeneratio
     filter->note_failure(-EINVAL, '"' + printable(name) + "\" is neither a name nor an address");
     return filter;
   }
-  if (!expect_host(*filter, name)) return nullptr;
+  if (!expect_host(*filter, name) || !offer_alpn(*filter, ContextAccess::alpn(context)))
+    return nullptr;
   filter->set_host(base::lower_case(std::move(name)));
   offer_session(*generation, *filter, session_scope_of(host.port, peer), std::move(early_data));
   return filter;

@@ -20,13 +20,14 @@ void check_context(bool exists) noexcept;
 /// Null if memory runs out.
 [[nodiscard]] std::unique_ptr<Filter> make_server_filter(
     const std::shared_ptr<ServerGeneration>& generation) noexcept;
-/// `peer` is that of a socket without TLS; otherwise an error. Offers a session only to a server of
-/// the same name and port; if both the port and the peer are unknown, offers and keeps none.
-/// `early_data` is sent if there is a session that permits it. If `host` is neither a name nor an
-/// address, the handshake fails with EINVAL. Null if memory runs out; throws std::bad_alloc too.
+/// `generation` is that of `context`. `peer` is that of a socket without TLS; otherwise an error.
+/// Offers a session only to a server of the same name and port; if both the port and the peer are
+/// unknown, offers and keeps none. `early_data` is sent if there is a session that permits it. If
+/// `host` is neither a name nor an address, the handshake fails with EINVAL. Null if memory runs
+/// out; throws std::bad_alloc too.
 [[nodiscard]] std::unique_ptr<Filter> make_client_filter(
-    const std::shared_ptr<ClientGeneration>& generation, Host host, const Result<Endpoint>& peer,
-    std::string early_data = {});
+    const tls::ClientContext& context, const std::shared_ptr<ClientGeneration>& generation,
+    Host host, const Result<Endpoint>& peer, std::string early_data = {});
 
 /// Counts a failed handshake, and reports it to on_failure; without a message if memory runs out.
 void report(const Result<Endpoint>& peer, const Generation& generation, const Error& error,

@@ -13,6 +13,7 @@ namespace tambour::tls {
 namespace detail {
 class ServerState {};
 class ClientState {};
+struct AlpnList {};
 
 Task<Result<>> accept(SocketStream& /*stream*/, tls::ServerContext /*context*/, Start /*start*/) {
   co_return std::unexpected<Error>(tls::ErrorCode::not_supported);
@@ -42,6 +43,10 @@ Result<void, Failure> ServerContext::reload(ServerOptions /*options*/) const {
   return not_supported();
 }
 Result<ClientContext, Failure> ClientContext::create(ClientOptions /*options*/) {
+  return not_supported();
+}
+Result<ClientContext, Failure> ClientContext::with_alpn(
+    std::vector<std::string> /*protocols*/) const {
   return not_supported();
 }
 std::vector<std::string> ServerContext::alpn() const { return {}; }

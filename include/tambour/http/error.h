@@ -110,6 +110,7 @@ enum class ErrorCode : int {
   http_2_not_negotiated,       ///< VersionChoice::http_2, but ALPN has not chosen "h2".
   http_2_violation,            ///< The server has broken a rule of HTTP/2, or has exceeded a limit.
   stream_refused,              ///< By REFUSED_STREAM or GOAWAY: the request was not processed.
+  http_1_required,             ///< By HTTP_1_1_REQUIRED, with VersionChoice::http_2.
   stream_reset,                ///< The server has reset the stream of the request.
   no_extended_connect,         ///< The connection does not support extended CONNECT (RFC 8441).
 

@@ -142,8 +142,9 @@ struct Http2ClientCounters {
   std::uint64_t connections = 0;
   std::uint64_t streams = 0;            ///< Requests that were sent.
   std::uint64_t streams_cancelled = 0;  ///< Reset by the client before their end.
-  std::uint64_t streams_refused = 0;    ///< By RST_STREAM with REFUSED_STREAM.
-  std::uint64_t streams_reset = 0;      ///< By the server, for another reason.
+  /// By RST_STREAM with REFUSED_STREAM or HTTP_1_1_REQUIRED.
+  std::uint64_t streams_refused = 0;
+  std::uint64_t streams_reset = 0;  ///< By the server, for another reason.
   std::uint64_t goaways = 0;
   std::uint64_t requests_repeated = 0;  ///< Requests that the server has not processed.
   std::uint64_t windows_grown = 0;

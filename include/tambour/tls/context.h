@@ -21,6 +21,7 @@
 #include <tambour/tls/stats.h>  // IWYU pragma: export
 
 namespace tambour::tls::detail {
+struct AlpnList;
 class ClientState;
 struct ContextAccess;
 class ServerState;
@@ -212,9 +213,15 @@ class ClientContext {
   [[nodiscard]] Result<void, Failure> reload() const;
   [[nodiscard]] Result<void, Failure> reload(ClientOptions options) const;
 
+  /// A handle of the same context, with the same certificates, sessions and counters, whose
+  /// handshakes offer these protocols instead of tls::Options::alpn. Fails with bad_configuration
+  /// if one has not 1 to 255 bytes, or the context is empty.
+  [[nodiscard]] Result<ClientContext, Failure> with_alpn(std::vector<std::string> protocols) const;
+
   /// Thread: callable from any thread. Throws std::bad_alloc.
   [[nodiscard]] Stats stats() const;
-  /// tls::Options::alpn of the current options; empty for an empty context. Throws std::bad_alloc.
+  /// The protocols of with_alpn(), or else tls::Options::alpn of the current options; empty for an
+  /// empty context. Throws std::bad_alloc.
   [[nodiscard]] std::vector<std::string> alpn() const;
 
   [[nodiscard]] explicit operator bool() const noexcept { return state_ != nullptr; }
@@ -225,6 +232,7 @@ class ClientContext {
       : state_(std::move(state)) {}
 
   std::shared_ptr<detail::ClientState> state_;
+  std::shared_ptr<const detail::AlpnList> alpn_;  ///< Null: that of the options.
 };
 
 }  // namespace tambour::tls

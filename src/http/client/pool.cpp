@@ -20,8 +20,8 @@ Task<> watch(PooledConnection& pooled) {
 /// How many waiting requests are looked at, to find one that can use a connection.
 constexpr std::size_t looked_at_max = 256;
 
-/// How many origins are remembered to speak HTTP/2.
-constexpr std::size_t multiplexing_max = 1000;
+/// How many origins are remembered to speak HTTP/2, and how many to refuse it.
+constexpr std::size_t versions_max = 1000;
 
 }  // namespace
 
@@ -280,7 +280,7 @@ void Pool::connect_multiplexed(PooledConnection& pooled, SocketStream stream) {
                                            counters_, [this, &pooled] { slots_changed(pooled); });
   connection->start();
   const Origin& origin = pooled.origin.position->first;
-  if (multiplexing_.size() < multiplexing_max || multiplexing_.contains(origin))
+  if (multiplexing_.size() < versions_max || multiplexing_.contains(origin))
     multiplexing_.insert(origin);
   ++counters_.connections;
   pooled.multiplexed = std::move(connection);
@@ -292,7 +292,6 @@ void Pool::slots_changed(PooledConnection& pooled) noexcept {
   if (!pooled.multiplexed) return;  // It is being started.
   pooled.slots_max = pooled.multiplexed->streams_max();
   while (pooled.has_free_slot() && !shut_down_) {
-    if (pooled.is_idle() && pooled.origin.waiting.empty()) break;
     if (!grant(pooled) && !grant_to_blocked(pooled)) break;
     end_idle(pooled);
   }
@@ -300,6 +299,11 @@ void Pool::slots_changed(PooledConnection& pooled) noexcept {
   // The task of the connection calls: it must not destroy its own scope.
   if (pooled.is_idle()) pooled.watch->end.start(Duration::zero());
   open_for_waiting(pooled.origin);
+}
+
+void Pool::require_http_1(const Origin& origin) {
+  if (requiring_http_1_.size() >= versions_max) requiring_http_1_.clear();
+  requiring_http_1_.insert(origin);
 }
 
 void Pool::opened(PooledConnection& pooled, bool is_multiplexed) noexcept {

@@ -174,6 +174,11 @@ class Pool : public std::enable_shared_from_this<Pool> {
   /// Connections are closed from now on when they are released.
   void shut_down() noexcept;
   [[nodiscard]] const Http2ClientCounters& http_2_counters() const noexcept { return counters_; }
+  /// The server has refused HTTP/2 (HTTP_1_1_REQUIRED). Throws std::bad_alloc.
+  void require_http_1(const Origin& origin);
+  [[nodiscard]] bool requires_http_1(const Origin& origin) const noexcept {
+    return requiring_http_1_.contains(origin);
+  }
   void count_repetition() noexcept { ++counters_.requests_repeated; }
 
  private:
@@ -218,6 +223,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
   std::map<Origin, OriginState> origins_;
   /// Origins that have spoken HTTP/2. One connection at a time is opened to them.
   std::set<Origin> multiplexing_;
+  std::set<Origin> requiring_http_1_;
   std::list<PooledConnection*> idle_;  ///< The one that was released last is the last.
   std::size_t open_ = 0;
   /// Requests that wait until there are fewer connections to all origins. Not in the queue of their

@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <tambour/http/date.h>
 #include <tambour/net/stream_error.h>
@@ -90,21 +92,27 @@ bool is_stale(const Error& error) noexcept {
 }
 
 Result<tls::ClientContext> Shared::tls_context(bool needs_http_1) {
-  // The context of the program offers what the program has chosen.
-  needs_http_1 = needs_http_1 || options.version == VersionChoice::http_1;
-  tls::ClientContext& context = needs_http_1 && !options.connect.tls ? http_1_tls_
-                                : options.connect.tls                ? options.connect.tls
-                                                                     : tls_;
+  tls::ClientContext& context = options.connect.tls ? options.connect.tls : tls_;
   if (!context) {
     tls::ClientOptions defaults;
-    defaults.alpn = {"http/1.1"};
-    if (!needs_http_1) defaults.alpn.insert(defaults.alpn.begin(), "h2");
-    if (options.version == VersionChoice::http_2) defaults.alpn.pop_back();
+    defaults.alpn = {"h2", "http/1.1"};
     auto created = tls::ClientContext::create(std::move(defaults));
     if (!created) return std::unexpected(created.error().error);
     context = std::move(*created);
   }
-  return context;
+  if (!needs_http_1 && options.version == VersionChoice::negotiated) return context;
+  const bool is_http_2 = !needs_http_1 && options.version == VersionChoice::http_2;
+  const std::vector<std::string> offered = context.alpn();
+  const bool offers_http_2 = std::ranges::find(offered, "h2") != offered.end();
+  // A list without "h2", or none, is left to the program.
+  if (!is_http_2 && !offers_http_2) return context;
+  tls::ClientContext& restricted = is_http_2 ? http_2_tls_ : http_1_tls_;
+  if (!restricted) {
+    auto created = context.with_alpn({is_http_2 ? "h2" : "http/1.1"});
+    if (!created) return std::unexpected(created.error().error);
+    restricted = std::move(*created);
+  }
+  return restricted;
 }
 
 Task<ConnectResult> Shared::open(Origin origin, const ProxyServer* proxy) {
@@ -150,7 +158,8 @@ Task<ConnectResult> Shared::open(Origin origin, const ProxyServer* proxy) {
 Lease Shared::take_idle(const Origin& origin, bool is_checked) noexcept {
   for (;;) {
     Lease lease = Pool::take_idle(pool, origin);
-    if (!lease || !is_checked || !has_spoken(*lease.operator->())) return lease;
+    if (!lease || !is_checked || lease.multiplexed() != nullptr || !has_spoken(*lease.operator->()))
+      return lease;
   }
 }
 
@@ -207,7 +216,7 @@ Task<Attempt> Shared::exchange(Message& message, TimePoint deadline) {
   } else {
     message.set_proxy_identity(std::nullopt);
   }
-  origin.needs_http_1 = message.head().fields.contains("Upgrade");
+  origin.needs_http_1 = message.head().fields.contains("Upgrade") || pool->requires_http_1(origin);
   const bool may_be_repeated = message.may_be_repeated();
   const bool has_source = message.has_source();
   for (unsigned repetitions = 0;;) {
@@ -234,6 +243,11 @@ Task<Attempt> Shared::exchange(Message& message, TimePoint deadline) {
     // The server has not processed the request: it is repeated whatever it is.
     if (!begun && exchange->is_unprocessed() && !has_source && repetitions < repetitions_max) {
       exchange.reset();
+      if (begun.error() == http::ErrorCode::http_1_required) {
+        if (options.version == VersionChoice::http_2) co_return Attempt(begun.error(), false);
+        pool->require_http_1(origin);
+        origin.needs_http_1 = true;
+      }
       pool->count_repetition();
       const Duration pause = repetitions == 0 ? Duration::zero() : repetition_pause * repetitions;
       ++repetitions;

@@ -70,9 +70,10 @@ struct Shared : public std::enable_shared_from_this<Shared> {
   [[nodiscard]] Task<Result<ClientResponse>> exchange_authenticated(Message& message,
                                                                     TimePoint deadline);
 
-  // Of the client itself, if the program has no context.
-  tls::ClientContext tls_;
+  tls::ClientContext tls_;  ///< Of the client itself, if the program has no context.
+  // The context in use, which offers one version of HTTP.
   tls::ClientContext http_1_tls_;
+  tls::ClientContext http_2_tls_;
 };
 
 }  // namespace tambour::http::detail::client

@@ -13,6 +13,7 @@
 #include "http_message/failure.h"
 #include "http_message/h2/frame_writer.h"
 #include "http_message/h2/head_writer.h"
+#include "loop/core.h"
 
 namespace tambour::http {
 namespace {
@@ -95,6 +96,12 @@ Task<> H2ClientConnection::run() {
       if (!flushed) break;
       continue;
     }
+    if (is_budget_exhausted_) {
+      // The other connections of the loop have their turn.
+      const Result<> slept = co_await sleep_for(Duration::zero());
+      if (!slept) break;
+      continue;
+    }
     const Result<std::size_t> got = co_await stream_.read(input_, input_bytes);
     last_received_ = loop_.now();
     if (got && *got > 0) continue;
@@ -110,7 +117,12 @@ Task<> H2ClientConnection::run() {
 
 bool H2ClientConnection::parse_input() {
   h2::Frame frame;
+  is_budget_exhausted_ = false;
   while (!has_failed_ && sender_.queue().size() < queued_answers_max) {
+    if (budget_.is_exhausted(detail::loop::core_of(loop_))) {
+      is_budget_exhausted_ = true;
+      return true;
+    }
     const auto parsed = parser_.next(input_, frame);
     if (!parsed) return fail(parsed.error());
     if (!*parsed) return true;
@@ -231,37 +243,30 @@ void H2ClientConnection::end(const Error& error) noexcept {
   if (error == system_error(ETIMEDOUT) || error == system_error(ENOMEM)) stream_.close();
 }
 
-/// The number of bytes in one round trip is that which the windows must allow, twice: while a PING
-/// is under way, DATA is counted.
-void H2ClientConnection::sample_rate(std::uint32_t bytes) {
-  if (is_sampling_) {
-    sampled_bytes_ += bytes;
-    return;
-  }
+/// Counts the bytes that arrive within one round trip of a PING.
+void H2ClientConnection::measure_window(std::uint32_t bytes) {
+  if (window_meter_.is_measuring()) return window_meter_.count(bytes);
   sample_after_ -= std::min<std::uint64_t>(sample_after_, bytes);
   const bool is_largest =
       stream_window_ >= clamped_window(options_.stream_window_bytes_max) &&
       connection_window_ >= clamped_window(options_.connection_window_bytes_max);
   if (sample_after_ > 0 || is_largest) return;
-  h2::append_ping(sender_.queue(), rate_ping, false);
-  is_sampling_ = true;
-  sampled_bytes_ = bytes;
+  h2::append_ping(sender_.queue(), WindowMeter::ping, false);
+  window_meter_.begin(bytes);
 }
 
+/// A round trip has ended. If the windows may have limited the server, they grow.
 void H2ClientConnection::grow_windows() noexcept {
-  is_sampling_ = false;
+  window_meter_.end();
   sample_after_ = stream_window_;
-  const auto grow = [this](std::uint32_t& window, std::uint32_t limit) {
-    // If the window was nearly used up in a round trip, it is what limits the rate.
-    if (sampled_bytes_ < window / 3 * 2) return false;
-    const std::uint64_t wanted = std::min<std::uint64_t>(2 * sampled_bytes_, clamped_window(limit));
-    if (wanted <= window) return false;
-    window = static_cast<std::uint32_t>(wanted);
-    return true;
-  };
-  const bool has_grown = grow(stream_window_, options_.stream_window_bytes_max);
-  if (grow(connection_window_, options_.connection_window_bytes_max) || has_grown)
-    ++counters_.windows_grown;
+  const std::uint32_t stream_window =
+      window_meter_.grown(stream_window_, clamped_window(options_.stream_window_bytes_max));
+  const std::uint32_t connection_window =
+      window_meter_.grown(connection_window_, clamped_window(options_.connection_window_bytes_max));
+  if (stream_window == stream_window_ && connection_window == connection_window_) return;
+  stream_window_ = stream_window;
+  connection_window_ = connection_window;
+  ++counters_.windows_grown;
   discard(0);
 }
 

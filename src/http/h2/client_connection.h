@@ -29,9 +29,11 @@
 #include "http/h2/memory.h"
 #include "http/h2/sender.h"
 #include "http/h2/token_budget.h"
+#include "http/h2/window_meter.h"
 #include "http_message/h2/frame_parser.h"
 #include "http_message/h2/hpack_decoder.h"
 #include "http_message/h2/violation.h"
+#include "loop/iteration_budget.h"
 
 namespace tambour::http {
 
@@ -104,12 +106,11 @@ class H2ClientConnection final {
   void send_reset(std::uint32_t stream_id, detail::h2::ErrorCode code) noexcept;
   /// Ends all streams. Later ones cannot be opened.
   void end(const Error& error) noexcept;
-  void sample_rate(std::uint32_t bytes);
+  void measure_window(std::uint32_t bytes);
   void grow_windows() noexcept;
   void check_peer() noexcept;
 
-  /// Identify the answers to PING.
-  static constexpr std::string_view rate_ping = "rate....";
+  /// Identifies the answer to a PING.
   static constexpr std::string_view peer_ping = "alive...";
 
   EventLoop& loop_;
@@ -122,6 +123,7 @@ class H2ClientConnection final {
   detail::h2::HpackDecoder decoder_;
   detail::h2::FieldLimits field_limits_;
   TokenBudget idle_frames_;
+  detail::loop::IterationBudget budget_;
   std::uint32_t initial_window_;
   std::uint32_t stream_window_;
   std::uint32_t connection_window_;
@@ -129,15 +131,15 @@ class H2ClientConnection final {
   std::int64_t unused_bytes_ = 0;  ///< Received, and not taken by programs.
   std::uint32_t next_id_ = 1;
   std::uint32_t peer_streams_max_;
-  std::uint64_t sampled_bytes_ = 0;  ///< Since the PING that measures a round trip.
-  std::uint64_t sample_after_ = 0;   ///< Bytes to receive before the next measurement.
+  WindowMeter window_meter_;
+  std::uint64_t sample_after_ = 0;  ///< Bytes to receive before the next measurement.
   TimePoint last_received_{};
   TimePoint pinged_at_{};
-  bool is_sampling_ = false;
   bool awaits_pong_ = false;
   bool allows_connect_protocol_ = false;
   bool is_draining_ = false;  ///< No more streams.
   bool has_failed_ = false;
+  bool is_budget_exhausted_ = false;  ///< There are frames for the next iteration.
   bool was_used_ = false;
   TaskEvent settings_arrived_;
   Timer ping_timer_;

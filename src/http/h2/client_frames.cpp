@@ -64,7 +64,7 @@ bool H2ClientConnection::on_data(h2::Frame& frame) {
     return fail(h2::ErrorCode::protocol_error, "DATA of a stream that was not opened");
   if (frame.data.empty() && !frame.end_stream && !spend_idle_frame()) return false;
   if (!frame.data.empty()) idle_frames_.earn(frames_of_received_data);
-  sample_rate(frame.flow_bytes);
+  measure_window(frame.flow_bytes);
   H2ClientStream* const stream = find(frame.stream_id);
   if (stream == nullptr) {
     discard(frame.flow_bytes);  // Of a stream that this end has reset.
@@ -140,7 +140,7 @@ bool H2ClientConnection::on_initial_window(std::uint32_t bytes) noexcept {
 bool H2ClientConnection::on_ping(const h2::Frame& frame) {
   if (!frame.is_ack) {
     h2::append_ping(sender_.queue(), frame.text, true);
-  } else if (is_sampling_ && frame.text == rate_ping) {
+  } else if (window_meter_.is_measuring() && frame.text == WindowMeter::ping) {
     grow_windows();
   }
   return true;
@@ -173,6 +173,9 @@ bool H2ClientConnection::on_rst_stream(const h2::Frame& frame) {
   if (frame.error == h2::ErrorCode::refused_stream) {
     ++counters_.streams_refused;
     stream->fail(failure(ErrorCode::stream_refused).error(), true);
+  } else if (frame.error == h2::ErrorCode::http_1_1_required) {
+    ++counters_.streams_refused;
+    stream->fail(failure(ErrorCode::http_1_required).error(), true);
   } else {
     ++counters_.streams_reset;
     stream->fail(failure(ErrorCode::stream_reset).error());
@@ -183,10 +186,14 @@ bool H2ClientConnection::on_rst_stream(const h2::Frame& frame) {
 bool H2ClientConnection::on_goaway(const h2::Frame& frame) {
   ++counters_.goaways;
   is_draining_ = true;
+  const Error cause =
+      failure(frame.error == h2::ErrorCode::http_1_1_required ? ErrorCode::http_1_required
+                                                              : ErrorCode::stream_refused)
+          .error();
   for (auto next = streams_.upper_bound(frame.value); next != streams_.end();) {
     H2ClientStream& stream = *next->second;
     next = streams_.erase(next);
-    stream.fail(failure(ErrorCode::stream_refused).error(), true);
+    stream.fail(cause, true);
   }
   changed_();
   return true;

@@ -19,27 +19,19 @@ constexpr std::size_t early_priorities_max = 16;
 
 /// Counts the bytes that arrive within one round trip of a PING.
 void H2Connection::measure_window(const H2Stream& stream, std::uint32_t bytes) {
-  if (is_measuring_) {
-    measured_bytes_ += bytes;
-    return;
-  }
+  if (window_meter_.is_measuring()) return window_meter_.count(bytes);
   if (stream_window_ >= options().http_2.window_bytes_max || !stream.is_upload()) return;
-  h2::append_ping(sender_.queue(), h2_window_ping, false);
-  is_measuring_ = true;
-  measured_bytes_ = bytes;
+  h2::append_ping(sender_.queue(), WindowMeter::ping, false);
+  window_meter_.begin(bytes);
 }
 
 /// A round trip has ended. If the windows may have limited the client, they double.
 void H2Connection::grow_windows() noexcept {
-  is_measuring_ = false;
+  window_meter_.end();
   const Http2Options& http_2 = options().http_2;
   const auto buffered = static_cast<std::uint64_t>(settings_->h2_counters->buffered().get());
-  if (std::uint64_t{measured_bytes_} * 3 < std::uint64_t{stream_window_} * 2 ||
-      buffered > http_2.server_bytes_max / 2)
-    return;
-  const std::uint64_t window = std::min<std::uint64_t>(
-      {std::uint64_t{measured_bytes_} * 2, http_2.window_bytes_max, h2::window_size_max});
-  stream_window_ = std::max(stream_window_, static_cast<std::uint32_t>(window));
+  if (buffered > http_2.server_bytes_max / 2) return;
+  stream_window_ = window_meter_.grown(stream_window_, http_2.window_bytes_max);
   connection_window_ = std::max(connection_window_, stream_window_);
 }
 

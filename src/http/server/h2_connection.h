@@ -32,6 +32,7 @@
 #include "http/exchange/settings.h"
 #include "http/h2/memory.h"
 #include "http/h2/sender.h"
+#include "http/h2/window_meter.h"
 #include "http/server/h2_budgets.h"
 #include "http/server/h2_counters.h"
 #include "http/server/h2_stream.h"
@@ -44,8 +45,6 @@ namespace tambour::http {
 
 /// Identifies the answer to the PING of the first GOAWAY.
 inline constexpr std::string_view h2_drain_ping = "draining";
-/// Of the PING that measures a round trip.
-inline constexpr std::string_view h2_window_ping = "roundtrp";
 
 class H2Connection final {
  public:
@@ -195,8 +194,7 @@ class H2Connection final {
   std::uint32_t stream_window_;
   std::uint32_t connection_window_;
   std::uint32_t granted_window_;  ///< Of the connection, before it grows to connection_window_.
-  std::uint32_t measured_bytes_ = 0;
-  bool is_measuring_ = false;  ///< The answer to a PING ends it.
+  WindowMeter window_meter_;
   std::uint32_t uncredited_ = 0;
   std::uint32_t last_stream_id_ = 0;
   std::uint32_t last_accepted_id_ = 0;

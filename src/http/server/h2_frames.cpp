@@ -218,7 +218,7 @@ bool H2Connection::on_initial_window(std::uint32_t bytes) noexcept {
 bool H2Connection::on_ping(const h2::Frame& frame) {
   if (!frame.is_ack) {
     h2::append_ping(sender_.queue(), frame.text, true);
-  } else if (is_measuring_ && frame.text == h2_window_ping) {
+  } else if (window_meter_.is_measuring() && frame.text == WindowMeter::ping) {
     grow_windows();
   } else if (is_draining_ && frame.text == h2_drain_ping) {
     end_drain();

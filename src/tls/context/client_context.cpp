@@ -261,7 +261,19 @@ Stats ClientContext::stats() const {
   return current != nullptr ? current->counters().stats() : Stats();
 }
 
+Result<ClientContext, Failure> ClientContext::with_alpn(std::vector<std::string> protocols) const {
+  if (state_ == nullptr)
+    return detail::failure(ErrorCode::bad_configuration, "with_alpn() of an empty context");
+  auto encoded = detail::encode_alpn(protocols);
+  if (!encoded) return std::unexpected(std::move(encoded.error()));
+  ClientContext context = *this;
+  context.alpn_ = std::make_shared<const detail::AlpnList>(
+      detail::AlpnList{std::move(protocols), std::move(*encoded)});
+  return context;
+}
+
 std::vector<std::string> ClientContext::alpn() const {
+  if (alpn_ != nullptr) return alpn_->names;
   const auto current = detail::ContextAccess::generation(*this);
   return current != nullptr ? current->options().alpn : std::vector<std::string>();
 }

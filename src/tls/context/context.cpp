@@ -45,18 +45,6 @@ std::size_t number_of_thread() noexcept {
   return number;
 }
 
-Loaded<std::string> encode_alpn(const std::vector<std::string>& protocols) {
-  std::string encoded;
-  for (const std::string& protocol : protocols) {
-    if (protocol.empty() || protocol.size() > 255)
-      return failure(tls::ErrorCode::bad_configuration,
-                     "ALPN protocol '" + protocol + "' must have 1 to 255 bytes");
-    encoded += static_cast<char>(protocol.size());
-    encoded += protocol;
-  }
-  return encoded;
-}
-
 /// The files that reload() reads.
 std::vector<std::string> paths_of(const tls::Options& options,
                                   const std::vector<tls::Identity>& identities) {
@@ -80,6 +68,18 @@ bool share_name(const Identity& a, const Identity& b) noexcept {
 }
 
 }  // namespace
+
+Loaded<std::string> encode_alpn(const std::vector<std::string>& protocols) {
+  std::string encoded;
+  for (const std::string& protocol : protocols) {
+    if (protocol.empty() || protocol.size() > 255)
+      return failure(tls::ErrorCode::bad_configuration,
+                     "ALPN protocol '" + protocol + "' must have 1 to 255 bytes");
+    encoded += static_cast<char>(protocol.size());
+    encoded += protocol;
+  }
+  return encoded;
+}
 
 bool use_identity(SSL_CTX* context, const Identity& identity) noexcept {
   return SSL_CTX_use_cert_and_key(context, identity.certificate.get(), identity.key.get(),

@@ -209,7 +209,20 @@ class State {
 class ServerState final : public State<ServerGeneration> {};
 class ClientState final : public State<ClientGeneration> {};
 
+/// The protocols of ClientContext::with_alpn().
+struct AlpnList {
+  std::vector<std::string> names;
+  std::string encoded;  ///< In the format of the protocol.
+};
+
+/// Fails with bad_configuration.
+[[nodiscard]] Loaded<std::string> encode_alpn(const std::vector<std::string>& protocols);
+
 struct ContextAccess {
+  /// Null: that of the generation.
+  [[nodiscard]] static const AlpnList* alpn(const tls::ClientContext& context) noexcept {
+    return context.alpn_.get();
+  }
   [[nodiscard]] static std::shared_ptr<ServerGeneration> generation(
       const tls::ServerContext& context) noexcept {
     return context.state_ != nullptr ? context.state_->current() : nullptr;

@@ -23,9 +23,11 @@ struct Counts {
 };
 
 /// A redirect, a large request body, and both framings of a response.
-Task<> talk(EventLoop& loop, Endpoint server, std::string& received) {
+Task<> talk(EventLoop& loop, Endpoint server, http::VersionChoice version, std::string& received) {
   const std::string url = "http://" + server.to_string();
-  http::Client client(loop);
+  http::ClientOptions options;
+  options.version = version;
+  http::Client client(loop, std::move(options));
   auto moved = co_await client.get(url + "/moved");
   if (!moved) co_return;
   auto text = co_await moved->read_text();
@@ -37,7 +39,7 @@ Task<> talk(EventLoop& loop, Endpoint server, std::string& received) {
   if (text) received += *text;
 }
 
-std::string exchange(EventLoop& loop) {
+std::string exchange(EventLoop& loop, http::VersionChoice version) {
   std::string received;
   Counts counts;
   try {
@@ -64,7 +66,7 @@ std::string exchange(EventLoop& loop) {
     if (!server) return "no memory";
     TaskScope client(loop);
     client.set_exception_handler([&failed](const std::exception_ptr&) { failed = true; });
-    client.spawn(talk(loop, server->endpoint(), received));
+    client.spawn(talk(loop, server->endpoint(), version, received));
     bool late = false;
     Timer limit(loop, [&late] { late = true; });
     limit.start(std::chrono::seconds(20));
@@ -78,16 +80,24 @@ std::string exchange(EventLoop& loop) {
   return received;
 }
 
-TEST(HttpClientMemory, allocations_may_fail_at_any_point) {
+void refuse_each_allocation(http::VersionChoice version) {
   EventLoop loop;
   const std::string expected = "in parts 80000";
-  ASSERT_EQ(exchange(loop), expected);
-  test::refuse_each_allocation([&] { return exchange(loop); },
+  ASSERT_EQ(exchange(loop, version), expected);
+  test::refuse_each_allocation([&] { return exchange(loop, version); },
                                [&](const std::string& received) {
                                  // A part, or the text of an error.
                                  EXPECT_TRUE(!received.ends_with("80000") || received == expected);
                                });
-  EXPECT_EQ(exchange(loop), expected);
+  EXPECT_EQ(exchange(loop, version), expected);
+}
+
+TEST(HttpClientMemory, allocations_may_fail_at_any_point) {
+  refuse_each_allocation(http::VersionChoice::http_1);
+}
+
+TEST(HttpClientMemory, allocations_over_http_2_may_fail_at_any_point) {
+  refuse_each_allocation(http::VersionChoice::http_2);
 }
 
 }  // namespace

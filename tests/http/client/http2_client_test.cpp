@@ -205,6 +205,65 @@ TEST_F(Http2Client, a_server_that_drains_gets_no_more_requests) {
   EXPECT_NE(got(client, ClientRequest(to)).find("error"), std::string::npos);
 }
 
+TEST_F(Http2Client, interim_responses_are_reported) {
+  serve(echo);
+  Client client(loop_, http_2_only());
+  std::vector<int> interim;
+  ClientRequest request(url("/hints"));
+  request.on_interim = [&](const http::ResponseHead& head) {
+    interim.push_back(http::code_of(head.status));
+  };
+  EXPECT_EQ(got(client, std::move(request)), "/hints");
+  EXPECT_EQ(interim, std::vector<int>{103});
+}
+
+TEST_F(Http2Client, windows_grow_with_the_bytes_of_a_round_trip) {
+  simulation_.options().latency_min = simulation_.options().latency_max = 50ms;
+  serve([](Request&, Response& response) { response.send(std::string(20'000'000, 'd')); });
+  ClientOptions options = http_2_only();
+  options.http_2.stream_window_bytes = options.http_2.connection_window_bytes = 65'535;
+  options.http_2.stream_window_bytes_max = 1024 * 1024;
+  Client client(loop_, std::move(options));
+  run([](Http2Client& test, Client& by) -> Task<> {
+    auto response = co_await by.get(test.url("/"));
+    EXPECT_TRUE(response);
+    if (!response) co_return;
+    std::size_t bytes = 0;
+    Buffer piece;
+    for (;;) {
+      const auto got = co_await response->read(piece);
+      EXPECT_TRUE(got);
+      if (!got || *got == 0) break;
+      bytes += *got;
+      piece.clear();
+    }
+    EXPECT_EQ(bytes, 20'000'000U);
+  }(*this, client));
+  // From 64 KiB to 1 MiB, by a factor of two at most.
+  EXPECT_GE(client.http_2_counters().windows_grown, 4U);
+}
+
+TEST_F(Http2Client, requests_in_progress_end_before_the_connection_of_a_server_that_drains) {
+  serve(echo);
+  Client client(loop_, http_2_only());
+  run([](Http2Client& test, Client& by) -> Task<> {
+    std::vector<std::string> texts(5);
+    TaskScope scope(test.loop_);
+    for (std::string& text : texts)
+      scope.spawn([](Http2Client& of, Client& with, std::string& into) -> Task<> {
+        into = co_await text_of(with, ClientRequest(of.url("/slow")));
+      }(test, by, text));
+    // The requests have arrived.
+    static_cast<void>(co_await sleep_for(5ms));
+    test.server_loop_.post([&test] { test.server_->shut_down(); });
+    co_await scope.join();
+    for (const std::string& text : texts) EXPECT_EQ(text, "/slow");
+    static_cast<void>(co_await sleep_for(1s));
+  }(*this, client));
+  EXPECT_GE(client.http_2_counters().goaways, 1U);
+  EXPECT_EQ(client.connections(), 0U);
+}
+
 /// Sends the frames of a script for each stream that is opened.
 class ScriptedHttp2 : public Http2Client {
  public:
@@ -278,6 +337,13 @@ TEST_F(ScriptedHttp2, requests_above_the_last_stream_are_repeated) {
                 },
                 Method::post),
             "ok 2");
+}
+
+TEST_F(ScriptedHttp2, http_1_cannot_replace_the_only_version) {
+  EXPECT_EQ(ask_script([](Buffer& out, std::uint32_t stream, int) {
+              h2::append_rst_stream(out, stream, h2::ErrorCode::http_1_1_required);
+            }),
+            "error: The server requires HTTP/1.1 (HTTP_1_1_REQUIRED) 1");
 }
 
 TEST_F(ScriptedHttp2, other_resets_are_errors) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -13,6 +14,8 @@
 
 #include "http/support/kept_connections.h"
 #include "http/support/tunnel_proxy.h"
+#include "http_message/h2/frame_parser.h"
+#include "http_message/h2/frame_writer.h"
 #include "support/on_every_backend.h"
 #include "tls/support/certificates.h"
 
@@ -152,8 +155,7 @@ TEST_P(HttpsClient, tunnels_of_proxies) {
 /// RFC 7301, section 3.2: what was negotiated is what must be spoken.
 TEST_P(HttpsClient, a_protocol_of_alpn_that_is_not_spoken_fails) {
   for (const auto& [protocol, error] :
-       {std::pair<std::string, http::ErrorCode>("h2", http::ErrorCode::negotiated_http_2),
-        {"dot", http::ErrorCode::negotiated_other_protocol},
+       {std::pair<std::string, http::ErrorCode>("dot", http::ErrorCode::negotiated_other_protocol),
         {"http/1.1", {}}}) {
     tls::ServerOptions server_options;
     server_options.alpn = {protocol};
@@ -207,6 +209,136 @@ TEST_P(HttpsClient, a_kept_connection_on_which_something_has_arrived_is_not_used
     }(client, server, change, texts));
     EXPECT_EQ(texts, change == Change::none ? "0 0" : "0 1") << static_cast<int>(change);
   }
+}
+
+/// Contexts of a server with these protocols, and of a client that offers HTTP/2 and HTTP/1.1.
+test::Contexts with_alpn(std::vector<std::string> protocols) {
+  tls::ServerOptions for_server;
+  for_server.alpn = std::move(protocols);
+  tls::ClientOptions for_client;
+  for_client.alpn = {"h2", "http/1.1"};
+  return {std::move(for_server), std::move(for_client)};
+}
+
+/// The version of the response, "upgraded", or an error.
+Task<std::string> version_of(Client& client, std::string url, std::string protocol = "") {
+  if (!protocol.empty()) {
+    auto upgraded = co_await client.upgrade(http::ClientRequest(url), protocol);
+    if (!upgraded) co_return upgraded.error().message();
+    co_return upgraded->stream.is_open() ? "upgraded" : "refused";
+  }
+  auto response = co_await client.get(url);
+  if (!response) co_return response.error().message();
+  const auto text = co_await response->read_text();
+  if (!text) co_return text.error().message();
+  co_return response->head().version == http::Version::http_2 ? "2" : "1";
+}
+
+TEST_P(HttpsClient, alpn_and_the_options_choose_the_version) {
+  using Choice = http::VersionChoice;
+  const std::string refused = make_error_code(http::ErrorCode::http_2_not_negotiated).message();
+  struct Case {
+    std::vector<std::string> protocols;  ///< Of the server.
+    Choice choice;
+    std::string expected;
+  };
+  for (const Case& of :
+       {Case{{"h2", "http/1.1"}, Choice::negotiated, "2"},
+        Case{{"http/1.1"}, Choice::negotiated, "1"}, Case{{}, Choice::negotiated, "1"},
+        Case{{"h2", "http/1.1"}, Choice::http_1, "1"},
+        Case{{"h2", "http/1.1"}, Choice::http_2, "2"}, Case{{}, Choice::http_2, refused}}) {
+    contexts = with_alpn(of.protocols);
+    http::Server server = serve();
+    http::ClientOptions options{.connect = contexts.client};
+    options.version = of.choice;
+    Client client(loop(), std::move(options));
+    std::string text;
+    run([](Client& by, std::string to, std::string& into) -> Task<> {
+      into = co_await version_of(by, std::move(to));
+    }(client, url_of(server), text));
+    EXPECT_EQ(text, of.expected) << of.protocols.size() << static_cast<int>(of.choice);
+  }
+}
+
+TEST_P(HttpsClient, upgrades_use_http_1_whatever_the_context_offers) {
+  contexts = with_alpn({"h2", "http/1.1"});
+  http::ServerOptions options;
+  options.listen.tls = contexts.server;
+  http::Server server = or_throw(http::Server::listen(
+      loop(), Endpoint::loopback_v4(0),
+      [](Request& request, Response& response) -> Task<> {
+        if (!request.headers().contains("Upgrade")) co_return response.send("plain");
+        response.set_status(http::Status::switching_protocols);
+        or_throw(response.headers().set("Upgrade", "echo"));
+        auto stream = co_await response.upgrade();
+        if (stream) static_cast<void>(co_await stream->shutdown_write());
+      },
+      options));
+  Client client(loop(), {.connect = contexts.client});
+  std::string text;
+  run([](Client& by, std::string to, std::string& into) -> Task<> {
+    into = co_await version_of(by, to);
+    into += " " + co_await version_of(by, to, "echo");
+    into += " " + co_await version_of(by, to);
+  }(client, url_of(server), text));
+  EXPECT_EQ(text, "2 upgraded 2");
+  EXPECT_EQ(client.http_2_counters().connections, 1U);
+}
+
+/// Refuses requests over HTTP/2 with HTTP_1_1_REQUIRED, and answers those over HTTP/1.
+Task<> require_http_1(TcpStream stream, int& connections) {
+  namespace h2 = http::detail::h2;
+  ++connections;
+  Buffer in;
+  Buffer out;
+  h2::FrameParser parser(h2::FrameParser::Role::server);
+  const bool is_http_2 = stream.tls()->alpn() == "h2";
+  if (is_http_2) h2::append_settings(out, {});
+  for (;;) {
+    const auto got = co_await stream.read(in);
+    if (!got || *got == 0) co_return;
+    if (!is_http_2 && in.find("\r\n\r\n")) {
+      in.clear();
+      out.append("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    }
+    h2::Frame frame;
+    while (is_http_2) {
+      const auto parsed = parser.next(in, frame);
+      if (!parsed || !*parsed) break;
+      if (frame.kind == h2::FrameKind::headers)
+        h2::append_rst_stream(out, frame.stream_id, h2::ErrorCode::http_1_1_required);
+    }
+    const Result<> written = co_await stream.write(out);
+    if (!written) co_return;
+    out.clear();
+  }
+}
+
+TEST_P(HttpsClient, a_server_that_requires_http_1_gets_it) {
+  contexts = with_alpn({"h2", "http/1.1"});
+  ListenOptions listening;
+  listening.tls = contexts.server;
+  TcpServer server = or_throw(TcpServer::listen(loop(), Endpoint::loopback_v4(0), listening));
+  int connections = 0;
+  server.serve([&](TcpStream stream) { return require_http_1(std::move(stream), connections); });
+  const std::string url = "https://localhost:" + std::to_string(server.endpoint().port()) + "/";
+  std::string text;
+  {
+    Client client(loop(), {.connect = contexts.client});
+    run([](Client& by, std::string to, std::string& into) -> Task<> {
+      into = co_await version_of(by, to);
+      into += " " + co_await version_of(by, to);
+    }(client, url, text));
+  }
+  EXPECT_EQ(text, "1 1");
+  EXPECT_EQ(connections, 2);  // The client remembers it.
+  http::ClientOptions options{.connect = contexts.client};
+  options.version = http::VersionChoice::http_2;
+  Client client(loop(), std::move(options));
+  run([](Client& by, std::string to, std::string& into) -> Task<> {
+    into = co_await version_of(by, to);
+  }(client, url, text));
+  EXPECT_EQ(text, make_error_code(http::ErrorCode::http_1_required).message());
 }
 
 }  // namespace
