@@ -4,7 +4,8 @@
 //   build/examples/http_get https://example.org/ https://example.com/
 //   build/examples/http_get -o FILE https://example.org/large
 //
-// Without arguments, it fetches from a server of its own.
+// Requests to a server that speaks HTTP/2 share a connection. Without arguments, it fetches from a
+// server of its own, over HTTP/2.
 #include <cstdio>
 #include <string>
 #include <string_view>
@@ -38,11 +39,17 @@ Task<> download(http::Client& client, std::string url, std::FILE* file) {
   }
 }
 
-Task<> fetch_all(EventLoop& loop, std::vector<std::string> urls, std::vector<std::string>& bodies) {
-  http::Client client(loop);
+Task<> fetch_all(EventLoop& loop, http::ClientOptions options, std::vector<std::string> urls,
+                 std::vector<std::string>& bodies) {
+  http::Client client(loop, std::move(options));
   std::vector<Task<std::string>> tasks;
   for (const std::string& url : urls) tasks.push_back(fetch(client, url));
   bodies = co_await when_all(std::move(tasks));
+  const http::Http2ClientCounters& counters = client.http_2_counters();
+  if (counters.streams > 0)
+    std::fprintf(stderr, "%llu requests over %llu connections of HTTP/2\n",
+                 static_cast<unsigned long long>(counters.streams),
+                 static_cast<unsigned long long>(counters.connections));
 }
 
 Task<> save(EventLoop& loop, std::string path, std::string url) {
@@ -68,7 +75,9 @@ bool run_alone() {
   spawn(loop,
         [](EventLoop& event_loop, std::vector<std::string> from, std::vector<std::string>& into,
            http::Server& at) -> Task<> {
-          co_await fetch_all(event_loop, std::move(from), into);
+          http::ClientOptions options;
+          options.version = http::VersionChoice::http_2;  // TLS would negotiate it.
+          co_await fetch_all(event_loop, std::move(options), std::move(from), into);
           co_await at.shut_down(std::chrono::seconds(1));
         }(loop, urls, bodies, server));
   loop.run();
@@ -83,7 +92,7 @@ int main(int argc, char** argv) try {
   if (argc == 4 && std::string_view(argv[1]) == "-o") {
     spawn(loop, save(loop, argv[2], argv[3]));
   } else {
-    spawn(loop, fetch_all(loop, {argv + 1, argv + argc}, bodies));
+    spawn(loop, fetch_all(loop, {}, {argv + 1, argv + argc}, bodies));
   }
   loop.run();
   for (const std::string& body : bodies) std::fputs(body.c_str(), stdout);

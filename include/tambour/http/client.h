@@ -75,11 +75,10 @@ struct ClientOptions {
   /// default.
   MessageLimits limits{.body_bytes_max = std::numeric_limits<std::uint64_t>::max()};
 
-  /// The versions of HTTP that the client speaks. Over TLS, the list of ALPN of `connect.tls`
-  /// decides too: name "h2" first, or leave `connect.tls` empty. Requests with the field Upgrade,
-  /// and those that a proxy forwards, always use HTTP/1.1; with a context of the program, the
-  /// former fail with http::ErrorCode::not_an_upgrade if ALPN has chosen "h2". docs/http2.md is a
-  /// guide.
+  /// The versions of HTTP that the client speaks. With VersionChoice::negotiated, a context of the
+  /// program in `connect.tls` decides: it must name "h2" in tls::Options::alpn for HTTP/2. Requests
+  /// with the field Upgrade, and those that a proxy forwards, always use HTTP/1.1, whatever the
+  /// context names. docs/http2.md is a guide.
   VersionChoice version = VersionChoice::negotiated;
   Http2ClientOptions http_2{};
 

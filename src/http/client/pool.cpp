@@ -296,9 +296,9 @@ void Pool::slots_changed(PooledConnection& pooled) noexcept {
     end_idle(pooled);
   }
   if (pooled.multiplexed->can_open()) return;
+  if (!pooled.is_idle()) return open_for_waiting(pooled.origin);
   // The task of the connection calls: it must not destroy its own scope.
-  if (pooled.is_idle()) pooled.watch->end.start(Duration::zero());
-  open_for_waiting(pooled.origin);
+  pooled.watch->end.start(Duration::zero());
 }
 
 void Pool::require_http_1(const Origin& origin) {

@@ -218,7 +218,7 @@ TEST_F(Http2Client, interim_responses_are_reported) {
 }
 
 TEST_F(Http2Client, windows_grow_with_the_bytes_of_a_round_trip) {
-  simulation_.options().latency_min = simulation_.options().latency_max = 50ms;
+  simulation_.options().delay_min = simulation_.options().delay_max = 50ms;
   serve([](Request&, Response& response) { response.send(std::string(20'000'000, 'd')); });
   ClientOptions options = http_2_only();
   options.http_2.stream_window_bytes = options.http_2.connection_window_bytes = 65'535;
