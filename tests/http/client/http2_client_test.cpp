@@ -220,27 +220,39 @@ TEST_F(Http2Client, interim_responses_are_reported) {
 TEST_F(Http2Client, windows_grow_with_the_bytes_of_a_round_trip) {
   simulation_.options().delay_min = simulation_.options().delay_max = 50ms;
   serve([](Request&, Response& response) { response.send(std::string(20'000'000, 'd')); });
-  ClientOptions options = http_2_only();
-  options.http_2.stream_window_bytes = options.http_2.connection_window_bytes = 65'535;
-  options.http_2.stream_window_bytes_max = 1024 * 1024;
-  Client client(loop_, std::move(options));
-  run([](Http2Client& test, Client& by) -> Task<> {
-    auto response = co_await by.get(test.url("/"));
-    EXPECT_TRUE(response);
-    if (!response) co_return;
-    std::size_t bytes = 0;
-    Buffer piece;
-    for (;;) {
-      const auto got = co_await response->read(piece);
-      EXPECT_TRUE(got);
-      if (!got || *got == 0) break;
-      bytes += *got;
-      piece.clear();
-    }
-    EXPECT_EQ(bytes, 20'000'000U);
-  }(*this, client));
-  // From 64 KiB to 1 MiB, by a factor of two at most.
-  EXPECT_GE(client.http_2_counters().windows_grown, 4U);
+  const auto download = [this](std::uint32_t window_max, Duration& elapsed) {
+    ClientOptions options = http_2_only();
+    options.http_2.stream_window_bytes = options.http_2.connection_window_bytes = 65'535;
+    options.http_2.stream_window_bytes_max = window_max;
+    options.http_2.connection_window_bytes_max = window_max;
+    Client client(loop_, std::move(options));
+    run([](Http2Client& test, Client& by, Duration& into) -> Task<> {
+      const TimePoint begun = test.loop_.now();
+      auto response = co_await by.get(test.url("/"));
+      EXPECT_TRUE(response);
+      if (!response) co_return;
+      std::size_t bytes = 0;
+      Buffer piece;
+      for (;;) {
+        const auto got = co_await response->read(piece);
+        EXPECT_TRUE(got);
+        if (!got || *got == 0) break;
+        bytes += *got;
+        piece.clear();
+      }
+      EXPECT_EQ(bytes, 20'000'000U);
+      into = test.loop_.now() - begun;
+    }(*this, client, elapsed));
+    return client.http_2_counters().windows_grown;
+  };
+  Duration fixed{};
+  EXPECT_EQ(download(65'535, fixed), 0U);
+  Duration growing{};
+  EXPECT_GE(download(1024 * 1024, growing), 1U);
+  // 64 KiB in a round trip of 100 ms, and up to 1 MiB.
+  EXPECT_LT(growing * 3, fixed) << growing.count() << ' ' << fixed.count();
+  RecordProperty("growing_ms", std::to_string(growing / 1ms));
+  RecordProperty("fixed_ms", std::to_string(fixed / 1ms));
 }
 
 TEST_F(Http2Client, requests_in_progress_end_before_the_connection_of_a_server_that_drains) {
@@ -255,7 +267,11 @@ TEST_F(Http2Client, requests_in_progress_end_before_the_connection_of_a_server_t
       }(test, by, text));
     // The requests have arrived.
     static_cast<void>(co_await sleep_for(5ms));
-    test.server_loop_.post([&test] { test.server_->shut_down(); });
+    test.server_loop_.post([&test] {
+      spawn(test.server_loop_, [](http::Server& server) -> Task<> {
+        static_cast<void>(co_await server.shut_down(1s));
+      }(*test.server_));
+    });
     co_await scope.join();
     for (const std::string& text : texts) EXPECT_EQ(text, "/slow");
     static_cast<void>(co_await sleep_for(1s));

@@ -267,7 +267,10 @@ TEST_P(HttpsClient, upgrades_use_http_1_whatever_the_context_offers) {
   http::Server server = or_throw(http::Server::listen(
       loop(), Endpoint::loopback_v4(0),
       [](Request& request, Response& response) -> Task<> {
-        if (!request.headers().contains("Upgrade")) co_return response.send("plain");
+        if (!request.headers().contains("Upgrade")) {
+          response.send("plain");
+          co_return;
+        }
         response.set_status(http::Status::switching_protocols);
         or_throw(response.headers().set("Upgrade", "echo"));
         auto stream = co_await response.upgrade();
