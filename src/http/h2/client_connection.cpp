@@ -258,7 +258,9 @@ void H2ClientConnection::measure_window(std::uint32_t bytes) {
 /// A round trip has ended. If the windows may have limited the server, they grow.
 void H2ClientConnection::grow_windows() noexcept {
   window_meter_.end();
-  sample_after_ = stream_window_;
+  // Further measurements begin at other parts of the window: one that begins after the server was
+  // allowed to send a part of it does not count that part.
+  sample_after_ = stream_window_ + stream_window_ / 3;
   const std::uint32_t stream_window =
       window_meter_.grown(stream_window_, clamped_window(options_.stream_window_bytes_max));
   const std::uint32_t connection_window =
@@ -266,6 +268,7 @@ void H2ClientConnection::grow_windows() noexcept {
   if (stream_window == stream_window_ && connection_window == connection_window_) return;
   stream_window_ = stream_window;
   connection_window_ = connection_window;
+  sample_after_ = 0;
   ++counters_.windows_grown;
   discard(0);
 }
