@@ -39,41 +39,78 @@ Task<Result<>> H1Exchange::begin(const RequestHead& head, OutgoingBody body) {
   body_ = std::move(body);
   Buffer output;
   // A sender of Upgrade must name it there: RFC 9110, section 7.8.
-  const char* const connection = head.fields.contains("Upgrade") ? "upgrade" : "";
-  if (auto written =
-          h1::append_head(output, head, {.framing = body_.framing, .connection = connection});
+  const char* const connection_field = head.fields.contains("Upgrade") ? "upgrade" : "";
+  if (auto written = h1::append_head(
+          output, head, {.framing = body_.framing, .connection = connection_field});
       !written)
     co_return std::unexpected(written.error());
+  Connection& connection = *lease_.operator->();
   const bool is_small = body_.source == nullptr && body_.bytes.size() <= small_body_max;
+  // Most requests and responses need no other frame than this one.
   if (is_small && !body_.expects_continue) {
+    output.append(std::move(body_.bytes));
     // If this fails, the server may have answered before it closed the connection.
-    static_cast<void>(co_await send(std::move(output)));
+    const Result<> written = co_await connection.stream.write(output);
+    is_sent_ = written.has_value();
   } else {
-    if (body_.expects_continue) may_send_body_.emplace(loop_);
-    sender_.emplace(loop_);
-    sender_->set_exception_handler([this](std::exception_ptr thrown) {
-      send_exception_ = std::move(thrown);
-      lease_->stream.close();
-    });
-    sender_->spawn(send_concurrently(std::move(output)));
+    start_sender(std::move(output));
   }
-  auto received = co_await receive_head(head);
-  if (received && received->status == Status::switching_protocols) {
-    const auto checked = co_await check_upgrade(head, *received);
-    if (!checked) received = std::unexpected(checked.error());
+  for (int interim = 0;;) {
+    const Result<bool> has_head = connection.input.empty()
+                                      ? Result<bool>(false)
+                                      : connection.parser.parse_head(connection.input, head.method);
+    if (!has_head) co_return fail_head(has_head.error());
+    if (!*has_head) {
+      const auto got = co_await connection.stream.read(connection.input, read_bytes_max_);
+      if (const Result<> ended = received(got); !ended) co_return fail_head(ended.error());
+      continue;
+    }
+    ResponseHead& response = connection.parser.head();
+    if (!is_interim(response.status)) break;
+    if (++interim > interim_responses_max)
+      co_return fail_head(http::ErrorCode::too_many_interim_responses);
+    take_interim(response);
+    if (interim_sink_ != nullptr && response.status != Status::continue_)
+      co_await interim_sink_->pass_interim(response);
+    connection.parser.restart();
   }
-  if (!received) {
-    end(false);
-    co_return std::unexpected(cause_of(received.error()));
+  if (connection.parser.head().status == Status::switching_protocols) {
+    const Result<> checked = co_await check_upgrade(head, connection.parser.head());
+    if (!checked) co_return fail_head(checked.error());
   }
+  take_head();
+  co_return {};
+}
+
+void H1Exchange::start_sender(Buffer output) {
+  if (body_.expects_continue) may_send_body_.emplace(loop_);
+  sender_.emplace(loop_);
+  sender_->set_exception_handler([this](std::exception_ptr thrown) {
+    send_exception_ = std::move(thrown);
+    lease_->stream.close();
+  });
+  sender_->spawn(send_concurrently(std::move(output)));
+}
+
+void H1Exchange::take_interim(const ResponseHead& head) {
+  if (head.status == Status::continue_ && may_send_body_) may_send_body_->set();
+  if (on_interim_ != nullptr) (*on_interim_)(head);
+}
+
+void H1Exchange::take_head() {
+  h1::ResponseParser& parser = lease_->parser;
   // The server does not want the body: RFC 9110, section 10.1.1.
-  if (code_of(received->status) >= 300 && !is_sent_) sender_.reset();
-  const h1::BodyFraming& framing = lease_->parser.framing();
+  if (code_of(parser.head().status) >= 300 && !is_sent_) sender_.reset();
+  const h1::BodyFraming& framing = parser.framing();
   if (framing.kind != h1::BodyKind::chunked && framing.kind != h1::BodyKind::until_close)
     length_ = framing.kind == h1::BodyKind::length ? framing.length : 0;
-  head_ = std::move(*received);
-  if (lease_->parser.is_complete()) complete();
-  co_return {};
+  head_ = std::move(parser.head());
+  if (parser.is_complete()) complete();
+}
+
+std::unexpected<Error> H1Exchange::fail_head(const Error& error) {
+  end(false);
+  return std::unexpected(cause_of(error));
 }
 
 Task<> H1Exchange::send_concurrently(Buffer output) {
@@ -143,37 +180,16 @@ Task<Result<>> H1Exchange::check_upgrade(const RequestHead& request, const Respo
   co_return {};
 }
 
-Task<Result<ResponseHead>> H1Exchange::receive_head(const RequestHead& request) {
-  Connection& connection = *lease_.operator->();
-  for (int interim = 0;;) {
-    auto parsed = connection.parser.parse_head(connection.input, request.method);
-    if (!parsed) co_return std::unexpected(parsed.error());
-    if (!*parsed) {
-      if (auto received = co_await receive(read_bytes_max_); !received)
-        co_return std::unexpected(received.error());
-      continue;
-    }
-    ResponseHead& head = connection.parser.head();
-    if (!is_interim(head.status)) co_return std::move(head);
-    if (++interim > interim_responses_max)
-      co_return failure(http::ErrorCode::too_many_interim_responses);
-    if (head.status == Status::continue_ && may_send_body_) may_send_body_->set();
-    if (on_interim_ != nullptr) (*on_interim_)(head);
-    if (interim_sink_ != nullptr && head.status != Status::continue_)
-      co_await interim_sink_->pass_interim(head);
-    connection.parser.restart();
-  }
+Task<Result<>> H1Exchange::receive(std::size_t bytes_max) {
+  const auto got = co_await lease_->stream.read(lease_->input, bytes_max);
+  co_return received(got);
 }
 
-Task<Result<>> H1Exchange::receive(std::size_t bytes_max) {
-  Connection& connection = *lease_.operator->();
-  auto got = co_await connection.stream.read(connection.input, bytes_max);
-  if (!got) co_return std::unexpected(got.error());
-  if (*got > 0) {
-    has_received_ = true;
-    co_return {};
-  }
-  co_return connection.parser.end_input(connection.input);
+Result<> H1Exchange::received(const Result<std::size_t>& got) {
+  if (!got) return std::unexpected(got.error());
+  if (*got == 0) return lease_->parser.end_input(lease_->input);
+  has_received_ = true;
+  return {};
 }
 
 /// The size of a block of memory follows, so that a short rest does not take a large one. One more
@@ -200,37 +216,45 @@ Task<Result<>> H1Exchange::receive_within(TimePoint since) {
   // A read that succeeds at once would not notice it.
   if (limit && *limit <= Duration::zero()) co_return std::unexpected(system_error(ETIMEDOUT));
   const std::size_t bytes_max = body_read_max();
-  auto receiving = limit ? timeout(*limit, receive(bytes_max)) : receive(bytes_max);
-  const auto received = co_await std::move(receiving);
+  if (!limit) {
+    const auto got = co_await lease_->stream.read(lease_->input, bytes_max);
+    co_return received(got);
+  }
+  auto receiving = timeout(*limit, receive(bytes_max));
+  const auto ended = co_await std::move(receiving);
   patience_.end(lease_->input.size() - buffered);
-  co_return received;
+  co_return ended;
+}
+
+Result<bool> H1Exchange::take_body(Buffer& into, std::size_t bytes_max) {
+  if (read_error_) return std::unexpected(read_error_);
+  // What follows the status 101 is not a body: the program takes it with the connection.
+  if (is_body_complete()) return true;
+  Connection& connection = *lease_.operator->();
+  const auto moved = connection.parser.read_body(connection.input, into, bytes_max);
+  if (!moved) return fail_reading(moved.error());
+  if (connection.parser.is_complete()) complete();
+  return *moved > 0 || is_complete_;
 }
 
 Task<Result<Buffer>> H1Exchange::read_body(std::size_t bytes_max) {
-  if (read_error_) co_return std::unexpected(read_error_);
   Buffer piece;
-  // What follows the status 101 is not a body: the program takes it with the connection.
-  if (is_body_complete()) co_return piece;
   // Bytes that only frame the body do not extend the time.
   const TimePoint since = loop_.now();
   for (;;) {
-    Connection& connection = *lease_.operator->();
-    auto moved = connection.parser.read_body(connection.input, piece, bytes_max);
-    if (moved && connection.parser.is_complete()) complete();
-    if (moved && (*moved > 0 || is_complete_)) co_return piece;
-    Result<> received;
-    if (!moved) {
-      received = std::unexpected(moved.error());
-    } else {
-      received = co_await receive_within(since);
-    }
-    if (!received) {
-      read_error_ = received.error();
-      end(false);
-      read_error_ = cause_of(read_error_);
-      co_return std::unexpected(read_error_);
-    }
+    const Result<bool> taken = take_body(piece, bytes_max);
+    if (!taken) co_return std::unexpected(taken.error());
+    if (*taken) co_return piece;
+    const Result<> got = co_await receive_within(since);
+    if (!got) co_return fail_reading(got.error());
   }
+}
+
+std::unexpected<Error> H1Exchange::fail_reading(const Error& error) {
+  read_error_ = error;
+  end(false);
+  read_error_ = cause_of(error);
+  return std::unexpected(read_error_);
 }
 
 Error H1Exchange::cause_of(const Error& error) {

@@ -33,8 +33,9 @@ class H1Exchange final : public Exchange {
   [[nodiscard]] Task<Result<>> begin(const RequestHead& head, OutgoingBody body) override;
   /// Closes the connection.
   void abort(const Error& error) noexcept override;
-  /// True if bytes after the head have arrived already.
-  [[nodiscard]] bool has_input() const noexcept { return lease_ && !lease_->input.empty(); }
+  /// Appends bytes of the body that have arrived already, at most `bytes_max`. Returns false if
+  /// there are none and the body is not complete: the next ones must be awaited by read_body().
+  [[nodiscard]] Result<bool> take_body(Buffer& into, std::size_t bytes_max);
   [[nodiscard]] Result<ByteStream> upgrade() override;
 
   [[nodiscard]] bool is_body_complete() const noexcept override {
@@ -48,8 +49,7 @@ class H1Exchange final : public Exchange {
   [[nodiscard]] Task<Result<>> send(Buffer output);
   [[nodiscard]] Task<Result<>> send_source(Buffer output);
   [[nodiscard]] Task<> send_concurrently(Buffer output);
-  /// `request` must exist until the task has ended.
-  [[nodiscard]] Task<Result<ResponseHead>> receive_head(const RequestHead& request);
+  void start_sender(Buffer output);
   /// After a response with the status 101: waits until the request is sent.
   [[nodiscard]] Task<Result<>> check_upgrade(const RequestHead& request,
                                              const ResponseHead& response);
@@ -57,12 +57,20 @@ class H1Exchange final : public Exchange {
     return lease_ && lease_->parser.framing().kind == h1::BodyKind::tunnel;
   }
   [[nodiscard]] Task<Result<>> receive(std::size_t bytes_max);
+  /// After a read from the connection.
+  [[nodiscard]] Result<> received(const Result<std::size_t>& got);
+  void take_interim(const ResponseHead& head);
+  void take_head();
+  /// Ends the exchange. Returns the error of begin().
+  [[nodiscard]] std::unexpected<Error> fail_head(const Error& error);
   /// Of the next read within a body: not much more than is left of it.
   [[nodiscard]] std::size_t body_read_max() const noexcept;
   [[nodiscard]] Task<Result<>> receive_within(TimePoint since);
   void end(bool is_reusable) noexcept;
   /// Throws the exception of the sending task. Returns its error, or else `error`.
   [[nodiscard]] Error cause_of(const Error& error);
+  /// Ends the exchange. Returns the error with which reading the body fails from now on.
+  [[nodiscard]] std::unexpected<Error> fail_reading(const Error& error);
   void complete();
 
   EventLoop& loop_;

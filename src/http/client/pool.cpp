@@ -8,14 +8,10 @@
 #include <ranges>
 #include <utility>
 
+#include "base/clock.h"
+
 namespace tambour::http::detail::client {
 namespace {
-
-Task<> watch(PooledConnection& pooled) {
-  // Neither data nor the end of the stream belongs to a response, and an error ends it, too.
-  static_cast<void>(co_await pooled.connection->stream.read(pooled.connection->input, 1));
-  pooled.watch->end.start(Duration::zero());
-}
 
 /// How many waiting requests are looked at, to find one that can use a connection.
 constexpr std::size_t looked_at_max = 256;
@@ -24,6 +20,22 @@ constexpr std::size_t looked_at_max = 256;
 constexpr std::size_t versions_max = 1000;
 
 }  // namespace
+
+IdleRead::IdleRead(Pool& pool, PooledConnection& pooled) noexcept
+    : ReadBuffer(pooled.connection->stream, pooled.connection->input, 1),
+      pool_(pool),
+      pooled_(pooled) {}
+
+bool IdleRead::start(std::source_location at) noexcept {
+  if (try_now_or_wait()) return false;
+  set_created_at(at);
+  return true;
+}
+
+void IdleRead::completed() {
+  leave();
+  pool_.close(pooled_);  // Destroys this object.
+}
 
 /// A waiting request, in a queue until it has been granted a lease or has ended.
 class Pool::Waiting {
@@ -238,25 +250,39 @@ void Pool::released(PooledConnection& pooled) noexcept {
   if (pooled.multiplexed && !pooled.multiplexed->can_open()) return close(pooled);
   // Requests for other origins need the place of this connection.
   if (shut_down_ || options_.idle_connections_max == 0 || !blocked_.empty()) return close(pooled);
-  try {
-    begin_idle(pooled);
-  } catch (const std::bad_alloc&) {
-    return close(pooled);
-  }
+  if (!begin_idle(pooled)) return close(pooled);
   if (idle_.size() > options_.idle_connections_max) close(*idle_.front());
 }
 
-void Pool::begin_idle(PooledConnection& pooled) {
-  pooled.watch.emplace(loop_, [this, &pooled] { close(pooled); });
+bool Pool::begin_idle(PooledConnection& pooled) noexcept {
+  if (pooled.connection && !pooled.idle_read.emplace(*this, pooled).start()) return false;
+  pooled.is_in_idle_list = true;
+  pooled.idle_until = options_.idle_timeout > Duration::zero()
+                          ? base::saturating_add(loop_.now(), options_.idle_timeout)
+                          : never;
   idle_.splice(idle_.end(), pooled.order);
-  if (options_.idle_timeout > Duration::zero()) pooled.watch->end.start(options_.idle_timeout);
-  if (pooled.connection) pooled.watch->scope.spawn(watch(pooled));
+  if (idle_.front() == &pooled) arm_expiry();
+  return true;
 }
 
 void Pool::end_idle(PooledConnection& pooled) noexcept {
-  if (!pooled.is_idle()) return;
+  pooled.idle_read.reset();
+  if (!std::exchange(pooled.is_in_idle_list, false)) return;
   pooled.order.splice(pooled.order.end(), idle_, pooled.order_position);
-  pooled.watch.reset();
+  if (idle_.empty() && expiry_) expiry_->stop();
+}
+
+void Pool::close_expired() noexcept {
+  while (!idle_.empty() && idle_.front()->idle_until <= loop_.now()) close(*idle_.front());
+  arm_expiry();
+}
+
+/// If the first connection is used, the timer expires too early for the next one, and is armed
+/// again then.
+void Pool::arm_expiry() noexcept {
+  if (idle_.empty() || idle_.front()->idle_until == never) return;
+  if (!expiry_) expiry_.emplace(loop_, [this] { close_expired(); });
+  expiry_->start_at(idle_.front()->idle_until);
 }
 
 void Pool::close(PooledConnection& pooled) noexcept {
@@ -298,7 +324,9 @@ void Pool::slots_changed(PooledConnection& pooled) noexcept {
   if (pooled.multiplexed->can_open()) return;
   if (!pooled.is_idle()) return open_for_waiting(pooled.origin);
   // The task of the connection calls: it must not destroy its own scope.
-  pooled.watch->end.start(Duration::zero());
+  pooled.idle_until = TimePoint::min();
+  idle_.splice(idle_.begin(), idle_, pooled.order_position);
+  arm_expiry();
 }
 
 void Pool::require_http_1(const Origin& origin) {

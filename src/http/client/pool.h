@@ -13,18 +13,19 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <source_location>
 #include <string>
 #include <utility>
 
-#include <tambour/base/callback.h>
+#include <tambour/base/clock.h>
 #include <tambour/bytes/buffer.h>
 #include <tambour/detail/namespaces.h>
 #include <tambour/http/client.h>
 #include <tambour/loop/event_loop.h>
 #include <tambour/loop/timer.h>
 #include <tambour/net/socket_stream.h>
+#include <tambour/net/stream.h>
 #include <tambour/task/event.h>
-#include <tambour/task/scope.h>
 #include <tambour/task/task.h>
 
 #include "http/h2/client_connection.h"
@@ -58,15 +59,23 @@ struct Connection {
 
 class Pool;
 struct OriginState;
+struct PooledConnection;
 
-/// A task reads from a connection that is not in use: whatever arrives makes it useless.
-struct IdleWatch {
-  IdleWatch(EventLoop& loop, Callback<void()> drop) : end(loop, std::move(drop)), scope(loop) {}
+/// Reads from a connection of HTTP/1 that is not in use, and closes it when something arrives:
+/// neither data nor the end of the stream belongs to a response. Not a task, because it begins and
+/// ends with each request.
+class IdleRead final : public Stream::ReadBuffer {
+ public:
+  IdleRead(Pool& pool, PooledConnection& pooled) noexcept;
 
-  /// Expires when the connection has been idle for too long, or has become useless. The task cannot
-  /// destroy its own scope.
-  Timer end;
-  TaskScope scope;
+  /// Returns false if something has arrived already.
+  [[nodiscard]] bool start(std::source_location at = std::source_location::current()) noexcept;
+
+ private:
+  void completed() override;
+
+  Pool& pool_;
+  PooledConnection& pooled_;
 };
 
 /// A connection of an origin, which is being opened, in use, or idle. Each request that uses it has
@@ -76,10 +85,9 @@ struct PooledConnection {
       : origin(owner), order({this}), order_position(order.begin()) {}
 
   [[nodiscard]] bool has_free_slot() const noexcept { return slots_used < slots_max; }
-  [[nodiscard]] bool is_idle() const noexcept { return watch.has_value(); }
-  /// False if the watch has ended, and the connection is about to be closed.
+  [[nodiscard]] bool is_idle() const noexcept { return is_in_idle_list; }
   [[nodiscard]] bool is_usable() const noexcept {
-    return multiplexed ? multiplexed->can_open() : is_idle() && !watch->scope.empty();
+    return multiplexed ? multiplexed->can_open() : is_idle();
   }
   [[nodiscard]] bool is_connected() const noexcept { return connection || multiplexed; }
 
@@ -94,9 +102,10 @@ struct PooledConnection {
   std::unique_ptr<H2ClientConnection> multiplexed;  ///< Of HTTP/2.
   std::size_t slots_max = 1;                        ///< HTTP/1: requests do not share a connection.
   std::size_t slots_used = 0;
-  /// Destroyed before the connection from which its task reads. A connection of HTTP/2 reads
-  /// always, and needs no task.
-  std::optional<IdleWatch> watch;
+  bool is_in_idle_list = false;
+  TimePoint idle_until = never;  ///< While it is idle.
+  /// While it is idle. Destroyed before the connection. One of HTTP/2 reads always.
+  std::optional<IdleRead> idle_read;
 };
 
 /// A slot of a connection, which may have to be opened first.
@@ -182,6 +191,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
   void count_repetition() noexcept { ++counters_.requests_repeated; }
 
  private:
+  friend class IdleRead;
   friend class Lease;
   class Waiting;
 
@@ -211,9 +221,12 @@ class Pool : public std::enable_shared_from_this<Pool> {
   /// Gives a free slot to the next request that waits. Returns false if there is none.
   [[nodiscard]] bool grant(PooledConnection& pooled) noexcept;
   void released(PooledConnection& pooled) noexcept;
-  /// Throws std::bad_alloc.
-  void begin_idle(PooledConnection& pooled);
+  /// Returns false if the connection has ended already.
+  [[nodiscard]] bool begin_idle(PooledConnection& pooled) noexcept;
   void end_idle(PooledConnection& pooled) noexcept;
+  /// Closes those that have been idle for too long.
+  void close_expired() noexcept;
+  void arm_expiry() noexcept;
   /// Closes the connection. A request that waits may open another one in its place.
   void close(PooledConnection& pooled) noexcept;
 
@@ -224,7 +237,9 @@ class Pool : public std::enable_shared_from_this<Pool> {
   /// Origins that have spoken HTTP/2. One connection at a time is opened to them.
   std::set<Origin> multiplexing_;
   std::set<Origin> requiring_http_1_;
-  std::list<PooledConnection*> idle_;  ///< The one that was released last is the last.
+  /// The one that was released last is the last, and expires last.
+  std::list<PooledConnection*> idle_;
+  std::optional<Timer> expiry_;  ///< Of the first one in `idle_`, or earlier.
   std::size_t open_ = 0;
   /// Requests that wait until there are fewer connections to all origins. Not in the queue of their
   /// origin, which may have no connection that could wake them up.
