@@ -2,6 +2,7 @@
 // and finds fields by names whose hashes are known.
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -126,6 +127,51 @@ class FieldWriter {
   [[nodiscard]] static bool has_token(const Fields& fields, const KnownName& name,
                                       std::string_view token) noexcept {
     return contains(fields, name) && fields.has_token(name.text, token);
+  }
+  /// Replaces `to` by those fields of `from` for which `is_wanted(field, hash)` is true, and keeps
+  /// its memory. If memory is exhausted, `to` is empty.
+  template <class Predicate>
+  static void copy_if(Fields& to, const Fields& from, Predicate is_wanted) {
+    to.clear();
+    to.entries_.reserve(from.entries_.size());
+    to.text_.assign(from.text_);
+    for (const Entry& entry : from.entries_) {
+      if (!is_wanted(from.field_of(entry), entry.hash)) continue;
+      to.entries_.push_back(entry);
+      to.bytes_ += entry.name_size + entry.value_size;
+    }
+  }
+  /// Removes the fields for which `is_removed(field, hash)` is true.
+  template <class Predicate>
+  static void remove_if(Fields& fields, Predicate is_removed) {
+    std::erase_if(fields.entries_, [&](const Entry& entry) {
+      if (!is_removed(fields.field_of(entry), entry.hash)) return false;
+      fields.bytes_ -= entry.name_size + entry.value_size;
+      return true;
+    });
+  }
+  /// Appends a field without the checks of Fields::add(): its name and value are known to be valid,
+  /// and are no views into `fields`.
+  static void append(Fields& fields, std::string_view name, std::string_view value) {
+    const std::size_t at = fields.text_.size();
+    const std::size_t added = name.size() + value.size();
+    if (fields.entries_.size() == fields.entries_.capacity())
+      fields.entries_.reserve(std::max<std::size_t>(8, 2 * fields.entries_.size()));
+    if (added > fields.text_.capacity() - at) {
+      fields.entries_.push_back(fields.append(name, value));
+    } else {
+      fields.text_.resize_and_overwrite(at + added, [&](char* text, std::size_t size) {
+        std::memcpy(text + at, name.data(), name.size());
+        std::memcpy(text + at + name.size(), value.data(), value.size());
+        return size;
+      });
+      fields.entries_.push_back({.at = static_cast<std::uint32_t>(at),
+                                 .hash = hash_of_name(name),
+                                 .value_size = static_cast<std::uint32_t>(value.size()),
+                                 .name_size = static_cast<std::uint16_t>(name.size()),
+                                 .value_gap = 0});
+    }
+    fields.bytes_ += added;
   }
 
   /// Clears `fields`, and frees their memory if it is large.

@@ -18,7 +18,7 @@ namespace {
 using http::Request;
 using http::Response;
 
-/// Both framings of a response, an upload, and a tunnel.
+/// Both framings of a response, an upload with an interim response, and a tunnel.
 Task<> talk(EventLoop& loop, Endpoint proxy, std::string& received) {
   const std::string url = "http://" + proxy.to_string();
   http::Client client(loop);
@@ -27,7 +27,13 @@ Task<> talk(EventLoop& loop, Endpoint proxy, std::string& received) {
   auto text = co_await parts->read_text();
   if (!text) co_return;
   received += *text;
-  auto posted = co_await client.post(url + "/post", "text/plain", Buffer(std::string(80'000, 'p')));
+  http::ClientRequest post(url + "/post");
+  post.method = http::Method::post;
+  post.body = Buffer(std::string(80'000, 'p'));
+  post.on_interim = [&received](const http::ResponseHead& head) {
+    received += head.fields.get("Link").value_or("");
+  };
+  auto posted = co_await client.send(std::move(post));
   if (!posted || posted->status() != http::Status::ok) co_return;
   text = co_await posted->read_text();
   if (!text) co_return;
@@ -71,7 +77,10 @@ Task<> answer(int& posts, Request& request, Response& response) {
     co_return;
   }
   ++posts;
-  response.send(std::to_string(body->size()));
+  http::Fields links;
+  or_throw(links.add("Link", "hint"));
+  const auto sent = co_await response.send_interim(http::Status::early_hints, std::move(links));
+  if (sent) response.send(std::to_string(body->size()));
 }
 
 std::string exchange(EventLoop& loop) {
@@ -112,7 +121,7 @@ std::string exchange(EventLoop& loop) {
 
 TEST(HttpProxyMemory, allocations_may_fail_at_any_point) {
   EventLoop loop;
-  const std::string expected = "in parts 80000 echo";
+  const std::string expected = "in parts hint80000 echo";
   ASSERT_EQ(exchange(loop), expected);
   test::refuse_each_allocation([&] { return exchange(loop); },
                                [&](const std::string& received) {

@@ -1,56 +1,98 @@
-// The fields that a proxy removes and adds. Most requests have none of the former but Connection,
-// so that one pass over the names finds what has to be done.
+// The fields that a proxy removes and adds. One pass over the hashes of the names, which the parser
+// has computed, finds those that are not passed on.
 #include "http/proxy/fields.h"
 
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdint>
 #include <string>
 
 #include "http/coding/lists.h"
 #include "http_message/characters.h"
+#include "http_message/field_hash.h"
+#include "http_message/field_writer.h"
 
 namespace tambour::http::detail::proxy {
 namespace {
 
-/// Whether a field is never passed on. Those that frame the message are set by the library.
-bool is_hop_by_hop(std::string_view name) noexcept {
-  switch (name.size()) {
-    case 10:
-      return equal_ignoring_case(name, "Connection") || equal_ignoring_case(name, "Keep-Alive");
-    case 14:
-      return equal_ignoring_case(name, "Content-Length") ||
-             equal_ignoring_case(name, "HTTP2-Settings");
-    case 16:
-      return equal_ignoring_case(name, "Proxy-Connection");
-    case 17:
-      return equal_ignoring_case(name, "Transfer-Encoding");
-    case 18:
-      return equal_ignoring_case(name, "Proxy-Authenticate");
-    case 19:
-      return equal_ignoring_case(name, "Proxy-Authorization");
+/// How fields are treated. `dropped`: never passed on. Those that frame the message are set by the
+/// library.
+enum class Kind : std::uint8_t {
+  other,
+  dropped,
+  connection,
+  te,
+  upgrade,
+  host,
+  expect,
+  max_forwards,
+  via,
+};
+
+Kind kind_of(std::string_view name, std::uint32_t hash) noexcept {
+  const auto kind_if = [name](std::string_view known, Kind kind) {
+    return equal_ignoring_case(name, known) ? kind : Kind::other;
+  };
+  switch (hash) {
+    case hash_of_name("Connection"):
+      return kind_if("Connection", Kind::connection);
+    case hash_of_name("Content-Length"):
+      return kind_if("Content-Length", Kind::dropped);
+    case hash_of_name("Expect"):
+      return kind_if("Expect", Kind::expect);
+    case hash_of_name("Host"):
+      return kind_if("Host", Kind::host);
+    case hash_of_name("HTTP2-Settings"):
+      return kind_if("HTTP2-Settings", Kind::dropped);
+    case hash_of_name("Keep-Alive"):
+      return kind_if("Keep-Alive", Kind::dropped);
+    case hash_of_name("Max-Forwards"):
+      return kind_if("Max-Forwards", Kind::max_forwards);
+    case hash_of_name("Proxy-Authenticate"):
+      return kind_if("Proxy-Authenticate", Kind::dropped);
+    case hash_of_name("Proxy-Authorization"):
+      return kind_if("Proxy-Authorization", Kind::dropped);
+    case hash_of_name("Proxy-Connection"):
+      return kind_if("Proxy-Connection", Kind::dropped);
+    case hash_of_name("TE"):
+      return kind_if("TE", Kind::te);
+    case hash_of_name("Transfer-Encoding"):
+      return kind_if("Transfer-Encoding", Kind::dropped);
+    case hash_of_name("Upgrade"):
+      return kind_if("Upgrade", Kind::upgrade);
+    case hash_of_name("Via"):
+      return kind_if("Via", Kind::via);
     default:
-      return false;
+      return Kind::other;
   }
 }
 
-bool is_usual_option(std::string_view option) noexcept {
-  return equal_ignoring_case(option, "close") || equal_ignoring_case(option, "keep-alive") ||
-         equal_ignoring_case(option, "Upgrade") || equal_ignoring_case(option, "TE");
-}
+/// Collects what one pass over fields finds in those that are not passed on.
+struct ConnectionOptions {
+  std::string named;  ///< Fields that Connection names, each with a comma at its end.
+  bool names_upgrade = false;
+  bool has_trailers = false;  ///< "TE: trailers".
 
-/// The fields that Connection names: RFC 9110, section 7.6.1.
-void remove_named_by_connection(Fields& fields) {
-  std::string options;
-  for (const Field field : fields) {
-    if (!equal_ignoring_case(field.name, "Connection")) continue;
-    for (const std::string_view option : coding::ListElements(field.value)) {
-      if (!is_usual_option(option)) options.append(option).append(",");
+  void read_connection(std::string_view value) {
+    for (const std::string_view option : coding::ListElements(value)) {
+      const bool is_upgrade = equal_ignoring_case(option, "Upgrade");
+      names_upgrade = names_upgrade || is_upgrade;
+      if (!is_upgrade && !equal_ignoring_case(option, "close") &&
+          !equal_ignoring_case(option, "keep-alive") && !equal_ignoring_case(option, "TE"))
+        named.append(option).append(",");
     }
   }
-  if (options.empty()) return;
-  for (const std::string_view option : coding::ListElements(options)) fields.remove(option);
-}
+  void read_te(std::string_view value) {
+    for (const std::string_view coding : coding::ListElements(value))
+      has_trailers = has_trailers || equal_ignoring_case(coding, "trailers");
+  }
+  /// RFC 9110, section 7.6.1.
+  void apply(Fields& fields) const {
+    for (const std::string_view name : coding::ListElements(named)) fields.remove(name);
+    if (has_trailers) FieldWriter::append(fields, "TE", "trailers");
+  }
+};
 
 /// Compares like programs that get fields as variables (RFC 3875, section 4.1.18).
 bool is_same_variable(std::string_view name, std::string_view other) noexcept {
@@ -61,20 +103,12 @@ bool is_same_variable(std::string_view name, std::string_view other) noexcept {
 
 bool is_about_client(std::string_view name) noexcept {
   constexpr std::string_view prefix = "X-Forwarded-";
-  if (name.size() == 9) {
+  if (name.size() < 9) return false;
+  const char first = base::to_lower(name.front());
+  if (first != 'x' && first != 'f') return false;
+  if (name.size() == 9)
     return equal_ignoring_case(name, "Forwarded") || is_same_variable(name, "X-Real-IP");
-  }
   return name.size() > prefix.size() && is_same_variable(name.substr(0, prefix.size()), prefix);
-}
-
-void remove_about_client(Fields& fields) {
-  for (std::size_t i = 0; i < fields.size();) {
-    if (is_about_client(fields[i].name)) {
-      fields.remove(std::string(fields[i].name));
-    } else {
-      ++i;
-    }
-  }
 }
 
 /// A list in one field, with one more element.
@@ -102,12 +136,13 @@ void add_x_forwarded(Fields& fields, const ClientIdentity& client) {
   if (client.address && may_be_set) {
     append_to_list(fields, "X-Forwarded-For", text_of(*client.address));
   } else if (client.address) {
-    static_cast<void>(fields.add("X-Forwarded-For", text_of(*client.address)));
+    FieldWriter::append(fields, "X-Forwarded-For", text_of(*client.address));
   }
   if (!may_be_set || !fields.contains("X-Forwarded-Proto"))
-    static_cast<void>(fields.add("X-Forwarded-Proto", client.is_secure ? "https" : "http"));
+    FieldWriter::append(fields, "X-Forwarded-Proto", client.is_secure ? "https" : "http");
+  // The authority was checked by the parser.
   if (!client.authority.empty() && !(may_be_set && fields.contains("X-Forwarded-Host")))
-    static_cast<void>(fields.add("X-Forwarded-Host", client.authority));
+    FieldWriter::append(fields, "X-Forwarded-Host", client.authority);
 }
 
 /// RFC 7239, section 4: a value that is no token is quoted, as IPv6 addresses and ports are.
@@ -128,44 +163,65 @@ void add_forwarded(Fields& fields, const ClientIdentity& client) {
 
 }  // namespace
 
-void remove_hop_by_hop(Fields& fields, bool keeps_upgrade) {
-  bool has_options = false;
-  bool has_te = false;
-  bool has_upgrade = false;
-  for (const Field field : fields) {
-    const std::string_view name = field.name;
-    has_options = has_options || (name.size() == 10 && equal_ignoring_case(name, "Connection") &&
-                                  !is_usual_option(field.value));
-    has_te = has_te || (name.size() == 2 && equal_ignoring_case(name, "TE"));
-    has_upgrade = has_upgrade || (name.size() == 7 && equal_ignoring_case(name, "Upgrade"));
-  }
-  if (has_options) remove_named_by_connection(fields);
-  const bool has_trailers = has_te && fields.has_token("TE", "trailers");
-  if (has_te) fields.remove("TE");
-  if (has_upgrade && !keeps_upgrade) fields.remove("Upgrade");
-  for (std::size_t i = 0; i < fields.size();) {
-    if (is_hop_by_hop(fields[i].name)) {
-      fields.remove(std::string(fields[i].name));
-    } else {
-      ++i;
+RequestTraits copy_request_fields(Fields& to, const Fields& from, bool is_trusted) {
+  RequestTraits traits;
+  ConnectionOptions options;
+  FieldWriter::copy_if(to, from, [&](const Field& field, std::uint32_t hash) {
+    switch (kind_of(field.name, hash)) {
+      case Kind::other:
+        return is_trusted || !is_about_client(field.name);
+      case Kind::via:
+        traits.hops += 1 + static_cast<std::size_t>(std::ranges::count(field.value, ','));
+        return true;
+      case Kind::upgrade:
+        return traits.has_upgrade = true;
+      case Kind::expect:
+        return traits.has_expect = true;
+      case Kind::max_forwards:
+        return traits.has_max_forwards = true;
+      case Kind::connection:
+        options.read_connection(field.value);
+        return false;
+      case Kind::te:
+        options.read_te(field.value);
+        return false;
+      case Kind::host:
+      case Kind::dropped:
+        break;
     }
-  }
-  if (has_trailers) static_cast<void>(fields.add("TE", "trailers"));
+    return false;
+  });
+  options.apply(to);
+  traits.names_upgrade = options.names_upgrade;
+  return traits;
 }
 
-void set_forwarded(Fields& fields, const ClientIdentity& client, ForwardedFields kind) {
-  if (!client.is_trusted) remove_about_client(fields);
+void remove_hop_by_hop(Fields& fields, bool keeps_upgrade) {
+  ConnectionOptions options;
+  FieldWriter::remove_if(fields, [&](const Field& field, std::uint32_t hash) {
+    switch (kind_of(field.name, hash)) {
+      case Kind::connection:
+        options.read_connection(field.value);
+        return true;
+      case Kind::te:
+        options.read_te(field.value);
+        return true;
+      case Kind::upgrade:
+        return !keeps_upgrade;
+      case Kind::dropped:
+        return true;
+      default:
+        return false;
+    }
+  });
+  options.apply(fields);
+}
+
+void add_forwarded_fields(Fields& fields, const ClientIdentity& client, ForwardedFields kind) {
   if (kind == ForwardedFields::x_forwarded || kind == ForwardedFields::both)
     add_x_forwarded(fields, client);
   if (kind == ForwardedFields::forwarded || kind == ForwardedFields::both)
     add_forwarded(fields, client);
-}
-
-std::size_t hops_of(const Fields& fields) noexcept {
-  std::size_t hops = 0;
-  for (std::size_t i = fields.find("Via"); i < fields.size(); i = fields.find("Via", i + 1))
-    hops += 1 + static_cast<std::size_t>(std::ranges::count(fields[i].value, ','));
-  return hops;
 }
 
 }  // namespace tambour::http::detail::proxy

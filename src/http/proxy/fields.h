@@ -13,8 +13,23 @@
 
 namespace tambour::http::detail::proxy {
 
-/// Removes the fields that are about one connection, those that Connection names, and those that
-/// frame the message. "TE: trailers" is kept, and Upgrade if `keeps_upgrade`.
+/// What the fields of a request say about the way it is passed on.
+struct RequestTraits {
+  bool has_upgrade = false;
+  bool names_upgrade = false;  ///< The field Connection does.
+  bool has_expect = false;
+  bool has_max_forwards = false;
+  std::size_t hops = 0;  ///< The number of proxies in the field Via.
+};
+
+/// Replaces `to` by the fields of a request that are passed on, and keeps its memory: all but Host,
+/// those that are about one connection, those that Connection names, and those that frame the
+/// message; "TE: trailers" is kept. Upgrade, Expect and Max-Forwards are left to the caller. If the
+/// client is not trusted, what it says about itself is not copied either, also under names that CGI
+/// does not distinguish ("X_Forwarded_For").
+[[nodiscard]] RequestTraits copy_request_fields(Fields& to, const Fields& from, bool is_trusted);
+
+/// Removes the same fields of a response, except Host; and Upgrade, unless `keeps_upgrade`.
 void remove_hop_by_hop(Fields& fields, bool keeps_upgrade);
 
 /// What is known about the client of a request.
@@ -25,11 +40,7 @@ struct ClientIdentity {
   std::string_view authority{};  ///< Of the request.
 };
 
-/// Removes what an untrusted client says about itself, also under names that CGI does not
-/// distinguish ("X_Forwarded_For"), and adds what is known.
-void set_forwarded(Fields& fields, const ClientIdentity& client, ForwardedFields kind);
-
-/// The number of proxies in the field Via.
-[[nodiscard]] std::size_t hops_of(const Fields& fields) noexcept;
+/// Adds what is known about the client.
+void add_forwarded_fields(Fields& fields, const ClientIdentity& client, ForwardedFields kind);
 
 }  // namespace tambour::http::detail::proxy

@@ -7,11 +7,13 @@
 #include <utility>
 
 #include <tambour/task/combinators.h>
+#include <tambour/task/scope.h>
 
 #include "base/parse_number.h"
 #include "http/proxy/fields.h"
 #include "http/proxy/tunnel.h"
 #include "http_message/characters.h"
+#include "task/scope_access.h"
 #include "task/time_limit.h"
 
 namespace tambour::http::detail::proxy {
@@ -57,12 +59,15 @@ ForwardingUse::ForwardingUse(std::shared_ptr<State> state, Request& request, Res
 }
 
 ForwardingUse::~ForwardingUse() {
+  if (forwarding_ == nullptr) return;  // It was moved from.
   forwarding_->end();
   if (state_->unused.size() < state_->unused.capacity())
     state_->unused.push_back(std::move(forwarding_));
 }
 
-Task<> Forwarding::run() {
+/// Most requests use an unused connection and get a short response: they need the frame of this
+/// task, and that of Exchange::begin().
+Task<> Forwarding::run([[maybe_unused]] ForwardingUse use) {
   if (!prepare()) co_return;
   if (state_.unresolved > 0 && state_.servers.empty()) {
     const bool has_time = co_await wait_for_names();
@@ -75,30 +80,55 @@ Task<> Forwarding::run() {
     enter(std::move(server));
     if (const auto directed = direct(); !directed)
       co_return fail(status_for(directed.error()), directed.error());
-    auto result = co_await attempt();
-    while (was_stale(result)) {
-      // The server has probably closed all connections that were idle.
-      server_->client().pool->close_idle(server_->origin());
-      watchdog_.end();
-      exchange_.reset();
-      result = co_await attempt();
+    Result<> result;
+    for (bool is_stale = true; is_stale; is_stale = was_stale(result)) {
+      discard_attempt();
+      Result<client::Lease> lease = take_idle();
+      if (lease && !*lease) lease = co_await connect();
+      result = {};
+      if (lease) {
+        begin_exchange(std::move(*lease));
+        result = co_await exchange_->begin(sent_head(), body());
+      } else {
+        result = std::unexpected(lease.error());
+      }
+      if (!result) watchdog_.end();
     }
     count(result);
     if (watchdog_.is_client_gone()) co_return fail(client_closed_request, system_error(ECANCELED));
     // The exchange of the server has an answer for that.
     if (!result && has_body_failed_) co_return;
     server = next_after(result);
-    if (server != nullptr) continue;
-    if (!result) co_return fail(result.error());
-    co_return co_await respond();
+    if (server == nullptr && !result) co_return fail(result.error());
   }
+  if (exchange_->head().status == Status::switching_protocols) co_return co_await tunnel();
+  Buffer piece;
+  if (!respond_at_once(piece)) co_await pass_body(std::move(piece));
+}
+
+template <class T>
+Task<T> Forwarding::while_client_stays(Task<T> work) {
+  const TaskContext& context = co_await this_task;
+  TaskScope scope(state_.loop, context.stop);
+  const Watchdog::Connecting connecting(watchdog_, scope);
+  std::optional<T> result;
+  auto storing = [](Task<T> task, std::optional<T>& into) -> Task<> {
+    into.emplace(co_await std::move(task));
+  };
+  scope.spawn(storing(std::move(work), result));
+  co_await tambour::detail::task::ScopeAccess::join_to_end(scope);
+  co_return std::move(*result);
 }
 
 Task<bool> Forwarding::wait_for_names() {
   const Duration limit = watchdog_.limit_within_request(state_.options.queue_timeout);
-  auto waiting = task::within(limit, as_task(state_.is_resolved.wait()));
+  auto waiting = while_client_stays(task::within(limit, as_task(state_.is_resolved.wait())));
   const auto resolved = co_await std::move(waiting);
   static_cast<void>(resolved);  // Without servers, the response is 503.
+  if (watchdog_.is_client_gone()) {
+    fail(client_closed_request, system_error(ECANCELED));
+    co_return false;
+  }
   if (!watchdog_.is_late()) co_return true;
   fail(Status::gateway_timeout, system_error(ETIMEDOUT));
   co_return false;
@@ -124,7 +154,8 @@ Task<Result<client::Lease>> Forwarding::connect() {
   const bool waits = server_->active > state_.options.connections_max;
   const Duration limit =
       watchdog_.limit_within_request(waits ? state_.options.queue_timeout : Duration::zero());
-  auto connecting = task::within(limit, server_->client().connect(server_->origin(), nullptr));
+  auto connecting = while_client_stays(
+      task::within(limit, server_->client().connect(server_->origin(), nullptr)));
   auto lease = co_await std::move(connecting);
   is_refused_ =
       !lease && (lease.error() == system_error(EAGAIN) ||
@@ -132,25 +163,27 @@ Task<Result<client::Lease>> Forwarding::connect() {
   co_return lease;
 }
 
-Task<Result<>> Forwarding::attempt() {
+void Forwarding::discard_attempt() noexcept {
+  // The server has probably closed all connections that were idle.
+  if (exchange_) server_->client().pool->close_idle(server_->origin());
+  watchdog_.end();
+  exchange_.reset();
   is_sent_ = false;
   is_refused_ = false;
-  if (watchdog_.is_late()) co_return std::unexpected(system_error(ETIMEDOUT));
-  client::Lease lease = server_->client().take_idle(server_->origin(), !is_repeatable());
-  if (!lease) {
-    auto connected = co_await connect();
-    if (!connected) co_return std::unexpected(connected.error());
-    lease = std::move(*connected);
-  }
+}
+
+Result<client::Lease> Forwarding::take_idle() {
+  if (watchdog_.is_late()) return std::unexpected(system_error(ETIMEDOUT));
+  return server_->client().take_idle(server_->origin(), !is_repeatable());
+}
+
+void Forwarding::begin_exchange(client::Lease lease) {
   is_sent_ = true;
   was_kept_ = lease->was_used;
   exchange_.emplace(state_.loop, std::move(lease),
                     client::ReadLimits{.read_bytes_max = piece_bytes});
   exchange_->set_interim_sink(*this);
   watchdog_.begin(*exchange_);
-  const auto begun = co_await exchange_->begin(sent_head(), body());
-  if (!begun) watchdog_.end();
-  co_return begun;
 }
 
 /// The server may have closed a connection that was kept open before it saw the request.
@@ -216,16 +249,14 @@ void Forwarding::fail(Status status, const Error& error) {
 Task<> Forwarding::pass_interim(ResponseHead& head) {
   if (code_of(head.status) < code_of(Status::processing)) co_return;
   remove_hop_by_hop(head.fields, false);
-  // The server has to wait as long as the client does not read.
+  // The server has to wait as long as the client does not read. Only the limit for the whole
+  // request ends that: the response cannot be sent then.
   watchdog_.end_wait();
-  const auto sent = co_await response_->send_interim(head.status, std::move(head.fields));
+  auto sending = task::within(watchdog_.limit_within_request(Duration::zero()),
+                              response_->send_interim(head.status, std::move(head.fields)));
+  const auto sent = co_await std::move(sending);
   static_cast<void>(sent);  // If the client has gone, the response is not sent either.
   watchdog_.end_upload_wait();
-}
-
-Task<> Forwarding::respond() {
-  if (exchange_->head().status == Status::switching_protocols) return tunnel();
-  return pass_body();
 }
 
 /// Fields that outer middleware has set stay, and replace those of the server.
@@ -248,44 +279,53 @@ void Forwarding::write_response_head() {
   }
 }
 
-Task<> Forwarding::pass_body() {
-  IncomingBody& incoming = exchange_->body();
-  const auto stated = exchange_->head().fields.get("Content-Length");
-  const Result<std::uint64_t> stated_length =
-      base::parse_number<std::uint64_t>(stated.value_or(""));
-  write_response_head();
-  const std::optional<std::uint64_t> length = incoming.length();
-  if (request_->method() == Method::head && stated_length) response_->set_length(*stated_length);
-  if (incoming.is_complete() && length == 0) {
-    watchdog_.end();
-    static_cast<void>(response_->send(Buffer()));
-    co_return;
+bool Forwarding::respond_at_once(Buffer& piece) {
+  watchdog_.end_head_wait();
+  if (request_->method() == Method::head) {
+    const auto stated = exchange_->head().fields.get("Content-Length");
+    const auto length = base::parse_number<std::uint64_t>(stated.value_or(""));
+    if (length) response_->set_length(*length);
   }
-  // A body that has arrived already is sent with its head. One without a length may arrive slowly,
-  // as events do: its head does not wait for it.
-  bool is_whole = length || exchange_->has_input();
-  if (length) response_->set_length(*length);
+  write_response_head();
+  const Result<bool> taken = exchange_->take_body(piece, piece_bytes);
+  if (!taken) {
+    truncate();
+    return true;
+  }
+  if (!exchange_->is_complete() || !exchange_->body().trailers().empty()) return false;
+  watchdog_.end();
+  static_cast<void>(response_->send(std::move(piece)));
+  return true;
+}
+
+void Forwarding::truncate() noexcept {
+  ++state_.counters.truncated;
+  // The client must not take the part for the whole.
+  response_->abort();
+}
+
+Task<> Forwarding::pass_body(Buffer piece) {
+  IncomingBody& incoming = exchange_->body();
+  if (incoming.length()) response_->set_length(*incoming.length());
+  // A body that arrives soon is sent with its head. One without a length may arrive slowly, as
+  // events do: its head does not wait for it.
+  bool is_whole = piece.empty() && incoming.length();
   if (!is_whole) {
-    const auto begun = co_await response_->write(Buffer());
-    if (!begun) co_return;
+    const auto written = co_await response_->write(std::move(piece));
+    if (!written) co_return;
   }
   while (!incoming.is_complete()) {
     watchdog_.begin_body_wait();
-    auto piece = co_await exchange_->read_body(piece_bytes);
+    auto next = co_await exchange_->read_body(piece_bytes);
     watchdog_.end_wait();
-    if (!piece) {
-      ++state_.counters.truncated;
-      // The client must not take the part for the whole.
-      response_->abort();
-      co_return;
-    }
+    if (!next) co_return truncate();
     if (is_whole && incoming.is_complete() && incoming.trailers().empty()) {
       watchdog_.end();
-      static_cast<void>(response_->send(std::move(*piece)));
+      static_cast<void>(response_->send(std::move(*next)));
       co_return;
     }
     is_whole = false;
-    const auto written = co_await response_->write(std::move(*piece));
+    const auto written = co_await response_->write(std::move(*next));
     if (!written) co_return;
   }
   watchdog_.end();

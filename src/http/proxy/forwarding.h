@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <tambour/base/result.h>
+#include <tambour/bytes/buffer.h>
 #include <tambour/detail/namespaces.h>
 #include <tambour/http/request.h>
 #include <tambour/http/response.h>
@@ -13,10 +14,28 @@
 #include <tambour/task/task.h>
 
 #include "http/client/h1_exchange.h"
+#include "http/proxy/fields.h"
 #include "http/proxy/state.h"
 #include "http/proxy/watchdog.h"
 
 namespace tambour::http::detail::proxy {
+
+class Forwarding;
+
+/// A Forwarding for one request.
+class ForwardingUse {
+ public:
+  ForwardingUse(std::shared_ptr<State> state, Request& request, Response& response);
+  ForwardingUse(ForwardingUse&&) noexcept = default;
+  ForwardingUse& operator=(ForwardingUse&&) = delete;
+  ~ForwardingUse();
+
+  [[nodiscard]] Forwarding& forwarding() const noexcept { return *forwarding_; }
+
+ private:
+  std::shared_ptr<State> state_;
+  std::unique_ptr<Forwarding> forwarding_;
+};
 
 /// Ownership: of the handler's task, by ForwardingUse. Afterwards, the state keeps some for further
 /// requests, with the memory of their fields.
@@ -28,14 +47,16 @@ class Forwarding final : private client::InterimSink {
   ~Forwarding() override = default;
 
   void begin(Request& request, Response& response) noexcept;
-  [[nodiscard]] Task<> run();
+  /// Passes the request on. `use` is of this object.
+  [[nodiscard]] Task<> run(ForwardingUse use);
   void end() noexcept;
 
  private:
   /// Makes the head for the servers. Returns false if the request was answered.
   [[nodiscard]] bool prepare();
   [[nodiscard]] bool is_answered_here();
-  void write_fields();
+  [[nodiscard]] ClientIdentity identify_client() const;
+  void write_fields(const RequestTraits& traits, const ClientIdentity& client);
   /// Sets what depends on the server.
   [[nodiscard]] Result<> direct();
   [[nodiscard]] const RequestHead& sent_head() const noexcept {
@@ -44,13 +65,19 @@ class Forwarding final : private client::InterimSink {
   [[nodiscard]] client::OutgoingBody body();
 
   /// Waits for the servers of names that are being resolved for the first time. Returns false if
-  /// the request was answered, because its time has passed.
+  /// the request was answered, because its time has passed or its client has gone.
   [[nodiscard]] Task<bool> wait_for_names();
+  /// Runs `work`, and asks it to stop when the client has gone.
+  template <class T>
+  [[nodiscard]] Task<T> while_client_stays(Task<T> work);
   void enter(std::shared_ptr<Server> server);
   void leave() noexcept;
-  /// Sends the request and receives the head of the response.
-  [[nodiscard]] Task<Result<>> attempt();
+  /// Before another attempt on the same server.
+  void discard_attempt() noexcept;
+  /// An unused connection, or an empty lease.
+  [[nodiscard]] Result<client::Lease> take_idle();
   [[nodiscard]] Task<Result<client::Lease>> connect();
+  void begin_exchange(client::Lease lease);
   /// Whether a server that has got the request may get it again.
   [[nodiscard]] bool is_repeatable() const noexcept;
   [[nodiscard]] bool was_stale(const Result<>& result) const noexcept;
@@ -60,9 +87,13 @@ class Forwarding final : private client::InterimSink {
 
   /// The client waits for the response of the server, and so does the time limit for it.
   [[nodiscard]] Task<> pass_interim(ResponseHead& head) override;
-  [[nodiscard]] Task<> respond();
   void write_response_head();
-  [[nodiscard]] Task<> pass_body();
+  /// Sends a response whose body has arrived with its head. Returns false if more of the body has
+  /// to be passed on, after what was appended to `piece`.
+  [[nodiscard]] bool respond_at_once(Buffer& piece);
+  [[nodiscard]] Task<> pass_body(Buffer piece);
+  /// The body of the response has ended early.
+  void truncate() noexcept;
   [[nodiscard]] Task<> tunnel();
   /// Answers a request that could not be passed on.
   void fail(const Error& error);
@@ -84,21 +115,6 @@ class Forwarding final : private client::InterimSink {
   std::vector<std::shared_ptr<Server>> tried_;
   Watchdog watchdog_;
   std::optional<client::H1Exchange> exchange_;  ///< Destroyed before the server and the watchdog.
-};
-
-/// A Forwarding for one request.
-class ForwardingUse {
- public:
-  ForwardingUse(std::shared_ptr<State> state, Request& request, Response& response);
-  ForwardingUse(const ForwardingUse&) = delete;
-  ForwardingUse& operator=(const ForwardingUse&) = delete;
-  ~ForwardingUse();
-
-  [[nodiscard]] Task<> run() { return forwarding_->run(); }
-
- private:
-  std::shared_ptr<State> state_;
-  std::unique_ptr<Forwarding> forwarding_;
 };
 
 }  // namespace tambour::http::detail::proxy

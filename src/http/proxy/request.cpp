@@ -7,7 +7,7 @@
 #include "base/parse_number.h"
 #include "http/proxy/fields.h"
 #include "http/proxy/forwarding.h"
-#include "http_message/characters.h"
+#include "http_message/field_writer.h"
 
 namespace tambour::http::detail::proxy {
 namespace {
@@ -75,10 +75,6 @@ bool Forwarding::is_answered_here() {
       return true;
     }
   }
-  if (hops_of(request_->headers()) > state_.options.hops_max) {
-    fail(Status::loop_detected, system_error(ELOOP));
-    return true;
-  }
   return false;
 }
 
@@ -87,35 +83,31 @@ bool Forwarding::prepare() {
               "http::ReverseProxy used on a loop that is not its own; create one for each loop of "
               "a group");
   if (is_answered_here()) return false;
-  const ReverseProxyOptions& options = state_.options;
-  if (options.body_bytes_max) request_->body().set_bytes_max(*options.body_bytes_max);
   const RequestHead& received = request_->head();
+  const ClientIdentity client = identify_client();
+  const RequestTraits traits =
+      copy_request_fields(head_.fields, received.fields, client.is_trusted);
+  if (traits.hops > state_.options.hops_max) {
+    fail(Status::loop_detected, system_error(ELOOP));
+    return false;
+  }
+  IncomingBody& body = request_->body();
+  if (state_.options.body_bytes_max) body.set_bytes_max(*state_.options.body_bytes_max);
   head_.method = received.method;
-  has_body_ = !request_->body().is_complete() || request_->body().length() != 0;
-  keeps_upgrade_ = received.version == Version::http_1_1 &&
-                   received.fields.has_token("Connection", "upgrade") &&
-                   received.fields.contains("Upgrade");
-  expects_continue_ = received.version != Version::http_1_0 && !request_->body().is_complete() &&
-                      received.fields.contains("Expect");
-  write_fields();
+  has_body_ = !body.is_complete() || body.length() != 0;
+  keeps_upgrade_ =
+      received.version == Version::http_1_1 && traits.names_upgrade && traits.has_upgrade;
+  expects_continue_ =
+      received.version != Version::http_1_0 && !body.is_complete() && traits.has_expect;
+  write_fields(traits, client);
   return true;
 }
 
-void Forwarding::write_fields() {
+ClientIdentity Forwarding::identify_client() const {
   const ReverseProxyOptions& options = state_.options;
-  const RequestHead& received = request_->head();
-  Fields& fields = head_.fields;
-  fields = received.fields;
-  remove_hop_by_hop(fields, keeps_upgrade_);
-  fields.remove("Host");
-  if (!expects_continue_) fields.remove("Expect");
-  if (head_.method == Method::options) {
-    const auto left = fields.get("Max-Forwards");
-    const auto number = base::parse_number<std::uint32_t>(left.value_or(""));
-    if (number) static_cast<void>(fields.set("Max-Forwards", std::to_string(*number - 1)));
-  }
   const RequestConnection connection = request_->connection();
-  ClientIdentity client{.is_secure = connection.tls() != nullptr, .authority = received.authority};
+  ClientIdentity client{.is_secure = connection.tls() != nullptr,
+                        .authority = request_->head().authority};
   const bool needs_address =
       options.forwarded_fields != ForwardedFields::none || !options.trusted_proxies.empty();
   if (needs_address) {
@@ -125,13 +117,21 @@ void Forwarding::write_fields() {
     }
   }
   client.is_trusted = is_trusted(options, client.address);
-  set_forwarded(fields, client, options.forwarded_fields);
-  if (!options.via.empty()) {
-    const char* const version = received.version == Version::http_1_0   ? "1.0 "
-                                : received.version == Version::http_1_1 ? "1.1 "
-                                                                        : "2 ";
-    static_cast<void>(fields.add("Via", version + options.via));
+  return client;
+}
+
+void Forwarding::write_fields(const RequestTraits& traits, const ClientIdentity& client) {
+  Fields& fields = head_.fields;
+  if (traits.has_upgrade && !keeps_upgrade_) fields.remove("Upgrade");
+  if (traits.has_expect && !expects_continue_) fields.remove("Expect");
+  if (traits.has_max_forwards && head_.method == Method::options) {
+    const auto left = fields.get("Max-Forwards");
+    const auto number = base::parse_number<std::uint32_t>(left.value_or(""));
+    if (number) static_cast<void>(fields.set("Max-Forwards", std::to_string(*number - 1)));
   }
+  add_forwarded_fields(fields, client, state_.options.forwarded_fields);
+  const std::string& via = state_.via(request_->head().version);
+  if (!via.empty()) FieldWriter::append(fields, "Via", via);
 }
 
 Result<> Forwarding::direct() {
@@ -172,8 +172,9 @@ client::OutgoingBody Forwarding::body() {
 }
 
 Task<> forward(std::shared_ptr<State> state, Request& request, Response& response) {
-  ForwardingUse forwarding(std::move(state), request, response);
-  co_await forwarding.run();
+  ForwardingUse use(std::move(state), request, response);
+  Forwarding& forwarding = use.forwarding();
+  return forwarding.run(std::move(use));
 }
 
 }  // namespace tambour::http::detail::proxy

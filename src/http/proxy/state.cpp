@@ -10,6 +10,7 @@
 #include <tambour/task/sleep.h>
 
 #include "http/proxy/forwarding.h"
+#include "http_message/characters.h"
 
 namespace tambour::http::detail::proxy {
 namespace {
@@ -25,6 +26,9 @@ State::State(EventLoop& place, ReverseProxyOptions chosen)
       retries_left(options.retry.budget_max),
       is_resolved(loop) {
   unused.reserve(unused_max);
+  // A name that is no field value is not sent.
+  const std::string name(trim(options.via));
+  if (!name.empty() && is_field_value(name)) via_ = {"1.0 " + name, "1.1 " + name, "2 " + name};
 }
 
 State::~State() = default;

@@ -1,14 +1,17 @@
 // What a reverse proxy and its handlers share.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <tambour/base/result.h>
 #include <tambour/detail/namespaces.h>
+#include <tambour/http/message.h>
 #include <tambour/http/reverse_proxy.h>
 #include <tambour/loop/event_loop.h>
 #include <tambour/net/endpoint.h>
@@ -40,6 +43,12 @@ struct State {
   /// Whether a request may be sent once more.
   [[nodiscard]] bool take_retry() noexcept;
   void earn_retry() noexcept;
+  /// The value of the field Via for a request that was received in this version. Empty: none.
+  [[nodiscard]] const std::string& via(Version received) const noexcept {
+    return received == Version::http_1_1   ? via_[1]
+           : received == Version::http_1_0 ? via_[0]
+                                           : via_[2];
+  }
 
   EventLoop& loop;
   ReverseProxyOptions options;
@@ -62,6 +71,7 @@ struct State {
   [[nodiscard]] std::shared_ptr<Server> pick(std::span<const std::shared_ptr<Server>> among,
                                              const Request& request);
 
+  std::array<std::string, 3> via_;                   ///< For HTTP/1.0, HTTP/1.1 and HTTP/2.
   std::vector<std::shared_ptr<Server>> candidates_;  ///< For choose(), which keeps its memory.
 };
 

@@ -10,8 +10,8 @@
 namespace tambour::http::detail::proxy {
 namespace {
 
-/// The connection of the client is watched only for a response that takes longer, because that
-/// costs a system call.
+/// The connection of the client is watched only for a connection or a response that takes longer,
+/// because that costs a system call.
 constexpr Duration watch_delay = std::chrono::milliseconds(100);
 
 }  // namespace
@@ -84,12 +84,27 @@ void Watchdog::restart() noexcept {
   if (next != never) timer_.start_at(next);
 }
 
-void Watchdog::check() {
-  if (exchange_ == nullptr) return;
+void Watchdog::watch_client() noexcept {
   try {
     if (!gone_) gone_.emplace(request_->disconnect_token(), Gone{*this});
   } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): tried again later.
   }
+}
+
+Watchdog::Connecting::Connecting(Watchdog& watchdog, TaskScope& scope) noexcept
+    : watchdog_(watchdog) {
+  watchdog.connecting_ = &scope;
+  if (!watchdog.gone_) watchdog.timer_.reset(watch_delay);
+  if (watchdog.is_client_gone_) scope.request_stop();
+}
+
+Watchdog::Connecting::~Connecting() {
+  watchdog_.connecting_ = nullptr;
+  watchdog_.timer_.stop();
+}
+
+void Watchdog::check() {
+  watch_client();
   if (exchange_ == nullptr) return;
   const TimePoint now = loop_.now();
   const bool is_silent = limit_ > Duration::zero() && now - since_ >= limit_;
@@ -100,6 +115,7 @@ void Watchdog::check() {
 void Watchdog::Gone::operator()() const noexcept {
   self.is_client_gone_ = true;
   if (self.exchange_ != nullptr) self.exchange_->abort(system_error(ECANCELED));
+  if (self.connecting_ != nullptr) self.connecting_->request_stop();
 }
 
 }  // namespace tambour::http::detail::proxy

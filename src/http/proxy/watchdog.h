@@ -12,6 +12,7 @@
 #include <tambour/http/reverse_proxy.h>
 #include <tambour/loop/event_loop.h>
 #include <tambour/loop/timer.h>
+#include <tambour/task/scope.h>
 
 #include "http/client/exchange.h"
 
@@ -27,12 +28,30 @@ class Watchdog {
   Watchdog& operator=(const Watchdog&) = delete;
   ~Watchdog() = default;
 
+  /// While a connection is awaited, which `scope` does: it is asked to stop when the client has
+  /// gone.
+  class Connecting {
+   public:
+    Connecting(Watchdog& watchdog, TaskScope& scope) noexcept;
+    Connecting(const Connecting&) = delete;
+    Connecting& operator=(const Connecting&) = delete;
+    ~Connecting();
+
+   private:
+    Watchdog& watchdog_;
+  };
+
   /// `request` must exist until end_request().
   void begin_request(const Request& request) noexcept;
   void end_request() noexcept;
   /// The head of the response is awaited. `exchange` must exist until end().
   void begin(client::Exchange& exchange) noexcept;
   void end() noexcept;
+  /// The head of the response has arrived.
+  void end_head_wait() noexcept {
+    is_head_awaited_ = false;
+    limit_ = Duration::zero();
+  }
   /// The body of the request: while the client is waited for, the server is not late.
   void begin_upload_wait() noexcept {
     if (is_head_awaited_) limit_ = Duration::zero();
@@ -55,6 +74,7 @@ class Watchdog {
   };
 
   void check();
+  void watch_client() noexcept;
   void restart_if_late() noexcept;
   void restart() noexcept;
 
@@ -62,6 +82,7 @@ class Watchdog {
   const ReverseProxyOptions& options_;
   const Request* request_ = nullptr;
   client::Exchange* exchange_ = nullptr;
+  TaskScope* connecting_ = nullptr;
   TimePoint deadline_ = never;
   TimePoint since_{};
   Duration limit_{};  ///< From `since_`; zero: none.

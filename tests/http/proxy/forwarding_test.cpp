@@ -288,6 +288,79 @@ TEST_F(HttpForwarding, a_client_that_disconnects_ends_the_wait_for_interim_respo
   EXPECT_EQ(proxy_->counters().active, 0U);
 }
 
+TEST_F(HttpForwarding, the_limit_of_the_whole_request_includes_an_interim_response) {
+  add_origin([](Request&, Response& response) -> Task<> {
+    http::Fields links;
+    links.add("Link", std::string(10'000, 'x'));
+    for (int i = 0; i < 30; ++i) {
+      const auto sent = co_await response.send_interim(Status::early_hints, links);
+      if (!sent) co_return;
+    }
+    static_cast<void>(co_await sleep_for(100s));
+  });
+  http::ReverseProxyOptions options;
+  options.total_timeout = 5s;
+  serve_proxy(std::move(options));
+  run([](HttpForwarding& self) -> Task<> {
+    TcpStream stream = co_await self.open();
+    EXPECT_TRUE(co_await stream.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n"));
+    EXPECT_TRUE(co_await sleep_for(4s));
+    EXPECT_EQ(self.proxy_->counters().active, 1U);
+    // The client is connected, but reads nothing.
+    EXPECT_TRUE(co_await sleep_for(2s));
+    EXPECT_EQ(self.proxy_->counters().active, 0U);
+  }(*this));
+  EXPECT_EQ(proxy_->counters().failures, 1U);
+}
+
+/// A client that leaves 1 s after its request. The request has to end soon afterwards.
+Task<> leave_early(HttpForwarding& self) {
+  TcpStream stream = co_await self.open();
+  EXPECT_TRUE(co_await stream.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n"));
+  EXPECT_TRUE(co_await sleep_for(1s));
+  const std::size_t before = self.proxy_->counters().active;
+  stream.close();
+  EXPECT_TRUE(co_await sleep_for(100ms));
+  EXPECT_EQ(self.proxy_->counters().active, before - 1);
+  EXPECT_EQ(self.proxy_->counters().client_aborts, 1U);
+}
+
+TEST_F(HttpForwarding, a_client_may_leave_while_the_proxy_connects) {
+  test::Origin& origin = add_counting_origin();
+  http::ReverseProxyOptions options;
+  options.connect.timeout = 60s;
+  serve_proxy(std::move(options));
+  simulation_.partition(host_, origin.host);
+  run(leave_early(*this));
+  EXPECT_EQ(proxy_->upstreams()[0].errors, 0U);
+  EXPECT_EQ(proxy_->upstreams()[0].connections, 0U);
+  simulation_.heal(host_, origin.host);
+  EXPECT_EQ(get().status, Status::ok);
+  EXPECT_EQ(proxy_->counters().client_aborts, 1U);
+}
+
+TEST_F(HttpForwarding, a_client_may_leave_while_its_request_waits_for_a_connection) {
+  add_origin([](Request&, Response& response) -> Task<> {
+    static_cast<void>(co_await sleep_for(3s));
+    response.send("x");
+  });
+  http::ReverseProxyOptions options;
+  options.connections_max = 1;
+  options.queue_timeout = 60s;
+  serve_proxy(std::move(options));
+  run([](HttpForwarding& self) -> Task<> {
+    TaskScope scope(self.loop_);
+    scope.spawn([](HttpForwarding& fixture) -> Task<> {
+      const test::Reply first = co_await fixture.request("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+      EXPECT_EQ(first.status, Status::ok);
+    }(self));
+    co_await leave_early(self);
+    co_await scope.join();
+  }(*this));
+  EXPECT_EQ(proxy_->upstreams()[0].connections, 1U);
+  EXPECT_EQ(proxy_->counters().active, 0U);
+}
+
 TEST_F(HttpForwarding, the_renderer_of_the_server_renders_errors) {
   add_origin();
   http::ServerOptions options;
