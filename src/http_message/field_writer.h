@@ -141,6 +141,12 @@ class FieldWriter {
       to.bytes_ += entry.name_size + entry.value_size;
     }
   }
+  /// Like std::swap(): both keep their memory.
+  static void swap(Fields& one, Fields& other) noexcept {
+    one.text_.swap(other.text_);
+    one.entries_.swap(other.entries_);
+    std::swap(one.bytes_, other.bytes_);
+  }
   /// Removes the fields for which `is_removed(field, hash)` is true.
   template <class Predicate>
   static void remove_if(Fields& fields, Predicate is_removed) {

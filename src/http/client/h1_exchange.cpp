@@ -38,11 +38,12 @@ bool is_offered(const Fields& request, const Fields& response) {
 Task<Result<>> H1Exchange::begin(const RequestHead& head, OutgoingBody body) {
   body_ = std::move(body);
   Buffer output;
+  const bool has_upgrade = is_head_checked_ ? has_upgrade_ : head.fields.contains("Upgrade");
   // A sender of Upgrade must name it there: RFC 9110, section 7.8.
-  const char* const connection_field = head.fields.contains("Upgrade") ? "upgrade" : "";
-  if (auto written = h1::append_head(
-          output, head, {.framing = body_.framing, .connection = connection_field});
-      !written)
+  const h1::HeadOptions options{.framing = body_.framing,
+                                .connection = has_upgrade ? "upgrade" : "",
+                                .is_target_checked = is_head_checked_};
+  if (const auto written = h1::append_head(output, head, options); !written)
     co_return std::unexpected(written.error());
   Connection& connection = *lease_.operator->();
   const bool is_small = body_.source == nullptr && body_.bytes.size() <= small_body_max;
@@ -280,7 +281,9 @@ void H1Exchange::abort(const Error& error) noexcept {
 void H1Exchange::complete() {
   if (is_tunnel()) return;
   h1::ResponseParser& parser = lease_->parser;
-  trailers_ = parser.trailers();
+  if (!parser.trailers().empty()) trailers_ = parser.trailers();
+  // The memory of fields that were passed on is used again.
+  if (head_.fields.empty()) parser.head().fields = std::move(head_.fields);
   is_complete_ = true;
   // Bytes after the response belong to no request.
   end(is_sent_ && parser.is_persistent() && lease_->input.empty() && lease_->stream.is_open());

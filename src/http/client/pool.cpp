@@ -180,6 +180,7 @@ void Pool::wake_blocked() noexcept {
 }
 
 bool Pool::grant_to_blocked(PooledConnection& pooled) noexcept {
+  if (blocked_.empty()) return false;
   const auto last =
       blocked_.begin() + static_cast<std::ptrdiff_t>(std::min(blocked_.size(), looked_at_max));
   const auto found = std::find_if(blocked_.begin(), last, [&pooled](const Waiter* waiter) {
@@ -194,7 +195,9 @@ bool Pool::grant_to_blocked(PooledConnection& pooled) noexcept {
 }
 
 Lease Pool::take_idle(const std::shared_ptr<Pool>& pool, const Origin& origin) noexcept {
-  const auto found = pool->origins_.find(origin);
+  // The pools of a proxy have one origin.
+  const bool has_one = pool->origins_.size() == 1 && pool->origins_.begin()->first == origin;
+  const auto found = has_one ? pool->origins_.begin() : pool->origins_.find(origin);
   if (found == pool->origins_.end()) return {};
   PooledConnection* const idle = pool->find_idle(found->second);
   if (idle == nullptr) return {};

@@ -13,6 +13,7 @@
 #include "http/proxy/fields.h"
 #include "http/proxy/tunnel.h"
 #include "http_message/characters.h"
+#include "http_message/field_writer.h"
 #include "task/scope_access.h"
 #include "task/time_limit.h"
 
@@ -183,6 +184,9 @@ void Forwarding::begin_exchange(client::Lease lease) {
   exchange_.emplace(state_.loop, std::move(lease),
                     client::ReadLimits{.read_bytes_max = piece_bytes});
   exchange_->set_interim_sink(*this);
+  // The parser of the request, and those of the URLs of upstreams.
+  if (!modified_ && request_->head().version != Version::http_2)
+    exchange_->set_checked_head(keeps_upgrade_);
   watchdog_.begin(*exchange_);
 }
 
@@ -267,10 +271,8 @@ void Forwarding::write_response_head() {
   response_->set_status(head.status);
   response_->head().reason = std::move(head.reason);
   Fields& fields = response_->headers();
-  if (fields.empty()) {
-    fields = std::move(head.fields);
-    return;
-  }
+  // The exchange uses the memory of the fields of earlier responses for the next one.
+  if (fields.empty()) return FieldWriter::swap(fields, head.fields);
   const Fields before = fields;
   for (const Field field : head.fields) {
     const bool is_added = equal_ignoring_case(field.name, "Set-Cookie") ||

@@ -23,6 +23,8 @@ struct HeadOptions {
   /// BodyKind::length with 0 bytes is written, BodyKind::none is not.
   std::string_view connection{};  ///< The value of the Connection field; empty: no field.
   std::string_view date{};        ///< Unless the head has a Date; empty: no field.
+  /// The target and the authority of a request are known to be valid: a parser has checked them.
+  bool is_target_checked = false;
 };
 
 /// Appends the head of a request, whose target has the form of `head.form`. Fails with
