@@ -2,7 +2,6 @@
 // and finds fields by names whose hashes are known.
 #pragma once
 
-#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -161,22 +160,18 @@ class FieldWriter {
   static void append(Fields& fields, std::string_view name, std::string_view value) {
     const std::size_t at = fields.text_.size();
     const std::size_t added = name.size() + value.size();
-    if (fields.entries_.size() == fields.entries_.capacity())
-      fields.entries_.reserve(std::max<std::size_t>(8, 2 * fields.entries_.size()));
-    if (added > fields.text_.capacity() - at) {
-      fields.entries_.push_back(fields.append(name, value));
-    } else {
-      fields.text_.resize_and_overwrite(at + added, [&](char* text, std::size_t size) {
-        std::memcpy(text + at, name.data(), name.size());
-        std::memcpy(text + at + name.size(), value.data(), value.size());
-        return size;
-      });
-      fields.entries_.push_back({.at = static_cast<std::uint32_t>(at),
-                                 .hash = hash_of_name(name),
-                                 .value_size = static_cast<std::uint32_t>(value.size()),
-                                 .name_size = static_cast<std::uint16_t>(name.size()),
-                                 .value_gap = 0});
-    }
+    if (added > fields.text_.capacity() - at || fields.entries_.size() == fields.entries_.capacity())
+      return static_cast<void>(fields.add(name, value));
+    fields.text_.resize_and_overwrite(at + added, [&](char* text, std::size_t size) {
+      std::memcpy(text + at, name.data(), name.size());
+      std::memcpy(text + at + name.size(), value.data(), value.size());
+      return size;
+    });
+    fields.entries_.push_back({.at = static_cast<std::uint32_t>(at),
+                               .hash = hash_of_name(name),
+                               .value_size = static_cast<std::uint32_t>(value.size()),
+                               .name_size = static_cast<std::uint16_t>(name.size()),
+                               .value_gap = 0});
     fields.bytes_ += added;
   }
 

@@ -207,7 +207,7 @@ void Forwarding::count(const Result<>& result) noexcept {
 }
 
 bool Forwarding::is_repeatable() const noexcept {
-  return !has_body_ && !keeps_upgrade_ && request_->method().is_idempotent();
+  return !has_body_ && !keeps_upgrade_ && is_idempotent_;
 }
 
 std::shared_ptr<Server> Forwarding::next_after(const Result<>& result) {
@@ -283,7 +283,7 @@ void Forwarding::write_response_head() {
 
 bool Forwarding::respond_at_once(Buffer& piece) {
   watchdog_.end_head_wait();
-  if (request_->method() == Method::head) {
+  if (is_head_) {
     const auto stated = exchange_->head().fields.get("Content-Length");
     const auto length = base::parse_number<std::uint64_t>(stated.value_or(""));
     if (length) response_->set_length(*length);

@@ -104,6 +104,10 @@ class Forwarding final : private client::InterimSink {
   Response* response_ = nullptr;
   RequestHead head_;
   std::optional<RequestHead> modified_;  ///< By ReverseProxyOptions::modify_request.
+  // Of the request, whose method is compared once.
+  bool is_get_ = false;
+  bool is_head_ = false;
+  bool is_idempotent_ = false;
   bool has_body_ = false;
   bool has_body_failed_ = false;  ///< The client has not sent it, or has sent what is no body.
   bool expects_continue_ = false;

@@ -58,6 +58,7 @@ std::string_view without_prefix(std::string_view target, std::string_view prefix
 /// Answers what is not passed on: RFC 9110, sections 7.6.2 and 9.3.
 bool Forwarding::is_answered_here() {
   const Method& method = request_->method();
+  if (is_get_) return false;
   if (method == Method::connect) {
     static_cast<void>(response_->send(Status::not_implemented));
     return true;
@@ -82,8 +83,11 @@ bool Forwarding::prepare() {
   base::check(&request_->connection().loop() == &state_.loop,
               "http::ReverseProxy used on a loop that is not its own; create one for each loop of "
               "a group");
-  if (is_answered_here()) return false;
   const RequestHead& received = request_->head();
+  is_get_ = received.method == Method::get;
+  is_head_ = !is_get_ && received.method == Method::head;
+  is_idempotent_ = is_get_ || received.method.is_idempotent();
+  if (is_answered_here()) return false;
   const ClientIdentity client = identify_client();
   const RequestTraits traits =
       copy_request_fields(head_.fields, received.fields, client.is_trusted);
@@ -157,6 +161,7 @@ Result<> Forwarding::direct() {
 client::OutgoingBody Forwarding::body() {
   client::OutgoingBody body;
   if (!has_body_) {
+    if (is_get_ && !modified_) return body;
     const Method& method = sent_head().method;
     // A body of no bytes: RFC 9110, section 8.6.
     if (method == Method::post || method == Method::put || method == Method::patch)
