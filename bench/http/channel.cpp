@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
+#include <string>
 
 #include "common/network.h"
 #include "common/program.h"
@@ -18,21 +20,26 @@ namespace bench {
 #ifdef BENCH_TLS
 namespace {
 
-SSL* connect_tls(int fd) {
+SSL* connect_tls(int fd, const char* protocol) {
   static SSL_CTX* const context = SSL_CTX_new(TLS_client_method());
   SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256");
   SSL_CTX_set_ecdh_auto(context, 1);
   SSL* const ssl = SSL_new(context);
   SSL_set_fd(ssl, fd);
+  if (protocol != nullptr) {
+    const std::string list = char(std::strlen(protocol)) + std::string(protocol);
+    SSL_set_alpn_protos(ssl, reinterpret_cast<const unsigned char*>(list.data()),
+                        unsigned(list.size()));
+  }
   if (SSL_connect(ssl) != 1) fail("client: the TLS handshake failed");
   return ssl;
 }
 
 }  // namespace
 
-Channel::Channel(std::uint16_t port, bool tls) : fd_(connect_to(port)) {
-  if (tls) ssl_ = connect_tls(fd_);
+Channel::Channel(std::uint16_t port, bool tls, const char* protocol) : fd_(connect_to(port)) {
+  if (tls) ssl_ = connect_tls(fd_, protocol);
 }
 
 ssize_t Channel::result_of(int answer) const {
@@ -48,7 +55,7 @@ Channel::~Channel() {
   close_with_reset(fd_);
 }
 #else
-Channel::Channel(std::uint16_t port, bool tls) : fd_(connect_to(port)) {
+Channel::Channel(std::uint16_t port, bool tls, const char*) : fd_(connect_to(port)) {
   if (tls) fail("built without TLS");
 }
 

@@ -21,8 +21,8 @@ struct HttpWork {
 
 class Channel {
  public:
-  /// Connects, and completes the handshake of TLS. Blocks.
-  Channel(std::uint16_t port, bool tls);
+  /// Connects, and completes the handshake of TLS, which offers `protocol` if there is one. Blocks.
+  Channel(std::uint16_t port, bool tls, const char* protocol = nullptr);
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
   /// Resets the connection.

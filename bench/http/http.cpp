@@ -11,6 +11,8 @@
 #include "common/processor.h"
 #include "common/temporary_folder.h"
 #include "http/client.h"
+#include "http/h2load.h"
+#include "http/urgent.h"
 #include "server/process.h"
 #ifdef BENCH_TLS
 #include "tls/certificate.h"
@@ -21,8 +23,16 @@ namespace {
 
 enum Kind : int { text, json, upload, file, tls };
 
+enum Profile : int { text_profile, baseline, static_profile, json_profile, upload_profile };
+
 struct Parameters {
   int kind = text;
+  int profile = text_profile;
+  bool http_2 = false;
+  bool tls = false;
+  int streams = 1;
+  int downloads = 1;
+  int probes = 1;
   int connections = 0;
   int size = 0;
   int pipelined = 1;
@@ -78,9 +88,31 @@ std::vector<Figure> count(const ServerProcess& server, const Parameters& paramet
   return {{"process", double(server.process())}, {"events", double(parameters.requests)}};
 }
 
+std::vector<Figure> measure_http_2(const ServerProcess& server, const std::string& folder,
+                                   const Parameters& parameters) {
+  Http2Load load{.target = http_target,
+                 .tls = parameters.tls,
+                 .connections = parameters.connections,
+                 .streams = parameters.streams,
+                 .upload_file = {},
+                 .response_bytes = parameters.size,
+                 .milliseconds = parameters.milliseconds};
+  if (parameters.profile == static_profile) {
+    load.target = static_target;
+  } else if (parameters.profile != text_profile) {
+    load.response_bytes = 0;
+    load.target = parameters.profile == baseline       ? std::string(baseline_target) + "?a=1&b=1"
+                  : parameters.profile == json_profile ? json_target
+                                                       : upload_target;
+  }
+  // The static file has the size of the upload.
+  if (parameters.profile == upload_profile) load.upload_file = folder + "/files/static";
+  return run_h2load(server, load);
+}
+
 /// Until the process is killed.
-[[noreturn]] void wait_for_clients(const ServerProcess& server) {
-  std::printf("http://127.0.0.1:%d%s\n", server.port(), http_target);
+[[noreturn]] void wait_for_clients(const ServerProcess& server, bool tls) {
+  std::printf("%s://127.0.0.1:%d%s\n", tls ? "https" : "http", server.port(), http_target);
   std::fflush(stdout);
   while (true) {
     feed_watchdog();
@@ -92,9 +124,65 @@ std::vector<Figure> count(const ServerProcess& server, const Parameters& paramet
 void prepare(const std::string& folder, const Parameters& parameters) {
   mkdir((folder + "/files").c_str(), 0755);
   std::ofstream(folder + "/files/static") << std::string(std::size_t(parameters.size), 's');
+  std::ofstream(folder + "/files" + small_target) << std::string(small_bytes, 's');
 #ifdef BENCH_TLS
-  if (parameters.kind == tls) write_certificate(folder + "/server.pem");
+  if (parameters.tls) write_certificate(folder + "/server.pem");
 #endif
+}
+
+void add_options(CommandLine& line, Parameters& parameters) {
+  const auto add_size = [&] {
+    line.add("--size", parameters.size, "bytes of a response's body, or of an upload", 1, 1 << 28);
+  };
+  const auto add_common = [&] {
+    line.add("--connections", parameters.connections, "connections", 1, 10'000);
+    add_size();
+    line.add("--milliseconds", parameters.milliseconds, "length of a measurement", 10, 20'000);
+  };
+  const auto add_tls = [&] { line.add_flag("--tls", parameters.tls, "over TLS"); };
+  line.add_command("load", "requests on connections that stay open");
+  add_common();
+  line.add("--kind", parameters.kind, "what is requested",
+           {{"text", text}, {"json", json}, {"upload", upload}, {"file", file}, {"tls", tls}});
+  line.add("--pipelined", parameters.pipelined, "requests that are sent at once", 1, 100);
+  line.add_command("latency", "requests at a fixed rate");
+  add_common();
+  line.add("--rate", parameters.rate, "requests per second", 1, 10'000'000);
+  line.add_command("count", "a number of requests, for a program that counts instructions");
+  line.add("--connections", parameters.connections, "connections", 1, 10'000);
+  line.add("--requests", parameters.requests, "the number of requests", 1, 1'000'000);
+  line.add("--pipelined", parameters.pipelined, "requests that are sent at once", 1, 100);
+  add_size();
+  line.add_command("http2", "requests over HTTP/2, made by h2load");
+  add_common();
+  add_tls();
+  line.add("--profile", parameters.profile, "what is requested",
+           {{"text", text_profile},
+            {"baseline", baseline},
+            {"static", static_profile},
+            {"json", json_profile},
+            {"upload", upload_profile}});
+  line.add("--streams", parameters.streams, "concurrent requests of a connection", 1, 100);
+  line.add_command("urgent", "urgent requests over HTTP/2 during downloads");
+  add_size();
+  add_tls();
+  line.add("--downloads", parameters.downloads, "downloads that are in progress", 1, 50);
+  line.add("--probes", parameters.probes, "urgent requests, one after the other", 1, 1000);
+  line.add_command("serve", "only the server, for other clients");
+  add_size();
+  add_tls();
+  line.add_flag("--http-2", parameters.http_2, "the clients use HTTP/2");
+}
+
+std::vector<Figure> measure(const CommandLine& line, const ServerProcess& server,
+                            const std::string& folder, const Parameters& parameters) {
+  if (line.has_command("http2")) return measure_http_2(server, folder, parameters);
+  if (line.has_command("urgent"))
+    return measure_urgent(
+        server.port(),
+        {.tls = parameters.tls, .downloads = parameters.downloads, .probes = parameters.probes});
+  if (line.has_command("count")) return count(server, parameters);
+  return measure(server, parameters);
 }
 
 }  // namespace
@@ -114,27 +202,10 @@ int run_http(int argc, char** argv, Serve serve) {
   int iterations = 1;
   Parameters parameters;
   CommandLine line("Runs an HTTP server and clients.", iterations);
-  const auto add_common = [&] {
-    line.add("--connections", parameters.connections, "connections", 1, 10'000);
-    line.add("--size", parameters.size, "bytes of a response's body, or of an upload", 1, 1 << 28);
-    line.add("--milliseconds", parameters.milliseconds, "length of a measurement", 10, 20'000);
-  };
-  line.add_command("load", "requests on connections that stay open");
-  add_common();
-  line.add("--kind", parameters.kind, "what is requested",
-           {{"text", text}, {"json", json}, {"upload", upload}, {"file", file}, {"tls", tls}});
-  line.add("--pipelined", parameters.pipelined, "requests that are sent at once", 1, 100);
-  line.add_command("latency", "requests at a fixed rate");
-  add_common();
-  line.add("--rate", parameters.rate, "requests per second", 1, 10'000'000);
-  line.add_command("count", "a number of requests, for a program that counts instructions");
-  line.add("--connections", parameters.connections, "connections", 1, 10'000);
-  line.add("--requests", parameters.requests, "the number of requests", 1, 1'000'000);
-  line.add("--pipelined", parameters.pipelined, "requests that are sent at once", 1, 100);
-  line.add("--size", parameters.size, "bytes of a response's body", 1, 1 << 28);
-  line.add_command("serve", "only the server, for other clients");
-  line.add("--size", parameters.size, "bytes of a response's body", 1, 1 << 28);
+  add_options(line, parameters);
   line.parse_or_exit(argc, argv);
+  parameters.tls = parameters.tls || parameters.kind == tls;
+  parameters.http_2 = parameters.http_2 || line.has_command("http2") || line.has_command("urgent");
 
   const TemporaryFolder folder;
   prepare(folder.path(), parameters);
@@ -145,11 +216,12 @@ int run_http(int argc, char** argv, Serve serve) {
     ServerOptions options;
     options.folder = folder.path();
     options.answer_bytes = parameters.size;
-    options.tls = parameters.kind == tls;
+    options.tls = parameters.tls;
+    options.http_2 = parameters.http_2;
     const ServerProcess server(serve, options);
     server.wait_until_it_listens();
-    if (line.has_command("serve")) wait_for_clients(server);
-    report.add(line.has_command("count") ? count(server, parameters) : measure(server, parameters));
+    if (line.has_command("serve")) wait_for_clients(server, options.tls);
+    report.add(measure(line, server, folder.path(), parameters));
     info = server.info();
   }
   report.print(info);

@@ -2,8 +2,9 @@
 // stay open.
 //
 // Server and clients are processes on different processors. The clients are the same for every
-// subject and use bare system calls. They read the size of a whole response from the first one, and
-// then count bytes, so that they cost less than the server.
+// subject. Those of HTTP/1.1 use bare system calls: they read the size of a whole response from the
+// first one, and then count bytes, so that they cost less than the server. The client of HTTP/2 is
+// h2load.
 #pragma once
 
 #include <string>
@@ -13,12 +14,17 @@
 namespace bench {
 
 /// The services of a subject; it need not have all of them. With ServerOptions::tls, the server
-/// speaks TLS.
+/// speaks TLS; with ServerOptions::http_2, HTTP/2.
 inline constexpr const char* http_target = "/file";      ///< answer_bytes bytes of text/plain.
 inline constexpr const char* json_target = "/json";      ///< json_text(), made for each request.
 inline constexpr const char* upload_target = "/upload";  ///< Reads the body, and answers.
 /// The file FOLDER/files/static, which a subject sends from the disk.
 inline constexpr const char* static_target = "/static";
+/// The sum of the values of the query, as text/plain.
+inline constexpr const char* baseline_target = "/baseline2";
+/// small_bytes bytes of text/plain; also the file FOLDER/files/small. For clients of HTTP/2.
+inline constexpr const char* small_target = "/small";
+inline constexpr int small_bytes = 64;
 
 /// An array of objects with about so many bytes.
 std::string json_text(int bytes);

@@ -15,10 +15,16 @@ constexpr const char* tls_settings =
     "  ssl_certificate server.pem;\n"
     "  ssl_certificate_key server.pem;\n";
 
+std::string listen(const bench::ServerOptions& options) {
+  std::string words = options.tls ? "ssl" : "";
+  if (options.http_2) words += " http2";
+  return words;
+}
+
 class Nginx : public bench::NginxProcess {
  public:
   explicit Nginx(const bench::ServerOptions& options)
-      : NginxProcess(options, options.tls ? "ssl" : "",
+      : NginxProcess(options, listen(options),
                      options.tls ? std::string(settings) + tls_settings : settings,
                      "location = /upload { return 200 ok; }") {
     add_file(std::string(bench::http_target).substr(1),

@@ -38,6 +38,16 @@ class Tambour {
     response.send("ok");
   }
 
+  /// Responds with the sum of the values of the query.
+  static void add_values(http::Request& request, http::Response& response) {
+    long sum = 0;
+    for (const auto& [name, value] :
+         tambour::or_throw(http::parse_query(request.query().value_or(""))))
+      sum += std::atol(value.c_str());
+    response.headers().set("Content-Type", "text/plain");
+    response.send(std::to_string(sum));
+  }
+
   http::Handler handler(const bench::ServerOptions& options) {
     http::Router router;
     const char* const style = std::getenv("TAMBOUR_BENCH_STYLE");
@@ -56,6 +66,11 @@ class Tambour {
                  response.headers().set("Content-Type", "application/json");
                  response.send(bench::json_text(bytes));
                });
+    router.get(bench::baseline_target, &add_values);
+    router.get(bench::small_target, [](http::Request&, http::Response& response) {
+      response.headers().set("Content-Type", "text/plain");
+      response.send(std::string(bench::small_bytes, 's'));
+    });
     router.post(bench::upload_target, &receive);
     router.get("/{path...}", http::serve_files(options.folder + "/files"));
     return std::move(router).handler();
@@ -66,6 +81,7 @@ class Tambour {
     if (options.tls) {
       const auto pem = tambour::tls::Pem::file(options.folder + "/server.pem");
       tambour::tls::ServerOptions tls;
+      if (options.http_2) tls.alpn = {"h2", "http/1.1"};
       tls.identities.push_back({.certificate = pem, .key = pem});
       mode.listen.tls = tambour::or_throw(tambour::tls::ServerContext::create(tls));
     }

@@ -56,6 +56,9 @@ _ALL = (
     Subject("h2o", "h2o"),
     Subject("go", "go"),
     Subject("node", "node"),
+    # Only for suites of HTTP/2.
+    Subject("nghttpd", "nghttpd"),
+    Subject("hyper", "hyper"),
     # Only for suites of DNS.
     Subject("c-ares", "cares"),
     Subject("nsd", "nsd"),

@@ -34,6 +34,7 @@ struct ServerOptions {
   std::string folder{};  ///< For `tls/` and `http/`: a directory for the files of the server.
   int names = 1;         ///< For the servers of `tls/`: certificates by name; see name_of().
   bool tls = false;      ///< For `http/`: with the certificate in `folder`/server.pem.
+  bool http_2 = false;   ///< For `http/`: the clients use HTTP/2.
   std::uint16_t upstream_port = 0;  ///< For `http_proxy/`: on 127.0.0.1.
   int answer_bytes = 0;  ///< For `tls/` and `http/`: the size that requests will ask for.
 };

@@ -1,4 +1,4 @@
-// The HTTP server of the subject go: server PORT BYTES FOLDER plain|tls.
+// The HTTP server of the subject go: server PORT BYTES FOLDER plain|h2c|tls.
 package main
 
 import (
@@ -40,10 +40,29 @@ func main() {
 		io.Copy(io.Discard, r.Body)
 		io.WriteString(w, "ok")
 	})
+	http.HandleFunc("/baseline2", func(w http.ResponseWriter, r *http.Request) {
+		sum := 0
+		for _, values := range r.URL.Query() {
+			for _, value := range values {
+				number, _ := strconv.Atoi(value)
+				sum += number
+			}
+		}
+		w.Header().Set("Content-Type", "text/plain")
+		io.WriteString(w, strconv.Itoa(sum))
+	})
+	http.HandleFunc("/small", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/plain")
+		io.WriteString(w, strings.Repeat("s", 64))
+	})
 	http.Handle("/static", http.FileServer(http.Dir(folder+"/files")))
 	address := "127.0.0.1:" + os.Args[1]
 	if os.Args[4] == "tls" {
 		log.Fatal(http.ListenAndServeTLS(address, folder+"/server.pem", folder+"/server.pem", nil))
 	}
-	log.Fatal(http.ListenAndServe(address, nil))
+	server := &http.Server{Addr: address}
+	if os.Args[4] == "h2c" {
+		useUnencryptedHTTP2(server)
+	}
+	log.Fatal(server.ListenAndServe())
 }
