@@ -1,9 +1,15 @@
-// http::Server over HTTP/2 with clients that others have written: curl, nghttp, h2load, and the
-// conformance tests of h2spec. A client that is not installed is skipped.
+// http::Server over HTTP/2 with clients that others have written: curl, nghttp, h2load, Go's
+// net/http, Python's httpx and h2, Chromium, and the conformance tests of h2spec and httpwg. A
+// client that is not installed is skipped.
+#include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <gtest/gtest.h>
@@ -23,7 +29,57 @@ using http::Response;
 using test::Contexts;
 using test::curl;
 
+/// How many requests for "/wait" the client has cancelled.
+std::atomic<int> cancelled = 0;
+
+/// Requests everything of the page, one request of which it cancels, and shows what was wrong.
+constexpr std::string_view page = R"(<!DOCTYPE html><body>failed<script>(async () => {
+  const text = async (...a) => (await fetch(...a)).text();
+  const bodies = await Promise.all([...Array(20).keys()].map(i => text('/slow?' + i)));
+  const upload = 'x'.repeat(300000);
+  const echo = await text('/', {method: 'POST', body: upload});
+  const before = await text('/cancelled');
+  const controller = new AbortController();
+  const waiting = fetch('/wait', {signal: controller.signal}).catch(error => error.name);
+  await text('/version');
+  controller.abort();
+  const error = await waiting;
+  while (await text('/cancelled') === before) {}
+  document.body.textContent = [performance.getEntriesByType('navigation')[0].nextHopProtocol,
+    bodies.join('') === 'hello'.repeat(20), echo === upload, error].join(' ');
+})();</script>)";
+
+Task<> sleep_until_cancelled() { static_cast<void>(co_await sleep_for(24h)); }
+
+/// Responses that have more than a body. Returns false for other paths.
+Task<bool> answer_specially(Request& request, Response& response) {
+  const std::string_view path = request.path();
+  if (path == "/early") {
+    http::Fields links;
+    links.add("Link", "</style.css>; rel=preload");
+    static_cast<void>(co_await response.send_interim(http::Status::early_hints, std::move(links)));
+    response.send("late");
+  } else if (path == "/wait") {
+    co_await request.while_connected(sleep_until_cancelled());
+    ++cancelled;
+  } else if (path == "/cancelled") {
+    response.send(std::to_string(cancelled));
+  } else if (path == "/page") {
+    response.headers().set("Content-Type", "text/html");
+    response.send(page);
+  } else if (path == "/fields") {
+    for (const auto& field : request.headers())
+      if (field.name.starts_with("x-")) response.headers().add(field.name, field.value);
+    response.send("");
+  } else {
+    co_return false;
+  }
+  co_return true;
+}
+
 Task<> answer(Request& request, Response& response) {
+  const bool is_answered = co_await answer_specially(request, response);
+  if (is_answered) co_return;
   if (request.path() == "/version")
     co_return static_cast<void>(
         response.send(request.head().version == http::Version::http_2 ? "2" : "1"));
@@ -32,8 +88,36 @@ Task<> answer(Request& request, Response& response) {
   if (request.path() == "/slow") static_cast<void>(co_await sleep_for(5ms));
   auto body = co_await request.body().read_all(std::size_t{16} * 1024 * 1024);
   if (!body) co_return;
-  if (body->empty()) body->append("hello");
-  response.send(std::move(*body));
+  if (body->empty()) co_return static_cast<void>(response.send("hello"));
+  const auto written = co_await response.write(std::move(*body));
+  if (written) static_cast<void>(response.end(request.body().trailers()));
+}
+
+/// Passes bytes on until the end of the stream.
+Task<> pass_on(Stream& from, Stream& to) {
+  Buffer bytes;
+  for (;;) {
+    const auto got = co_await from.read(bytes);
+    if (got && *got == 0) break;
+    if (got) {
+      const auto written = co_await to.write(bytes);
+      if (written) continue;
+    }
+    from.close();
+    to.close();
+    co_return;
+  }
+  static_cast<void>(co_await to.shutdown_write());
+}
+
+/// Connects a client without TLS to a server with TLS.
+Task<> encrypt(TcpStream client, std::uint16_t port, tls::ClientContext context) {
+  ConnectOptions options(std::move(context));
+  auto connected = co_await connect("localhost", port, std::move(options));
+  EXPECT_TRUE(connected) << connected.error().message();
+  if (!connected) co_return;
+  ConnectedStream server = std::move(*connected);
+  co_await when_all(pass_on(client, server), pass_on(server, client));
 }
 
 class Http2Peers : public testing::TestWithParam<bool> {
@@ -72,12 +156,17 @@ class Http2Peers : public testing::TestWithParam<bool> {
     return text;
   }
 
+  const std::string folder_ = std::filesystem::path(__FILE__).parent_path();
   LoopGroup group_{{.threads = 1}};
   std::optional<http::ServerGroup> server_;
 };
 
+/// Browsers, and Go before 1.24, have HTTP/2 only over TLS.
+class Http2TlsPeers : public Http2Peers {};
+
 INSTANTIATE_TEST_SUITE_P(Clear, Http2Peers, testing::Values(false));
 INSTANTIATE_TEST_SUITE_P(Tls, Http2Peers, testing::Values(true));
+INSTANTIATE_TEST_SUITE_P(Tls, Http2TlsPeers, testing::Values(true));
 
 TEST_P(Http2Peers, curl_chooses_http_2) {
   if (!is_installed("curl")) GTEST_SKIP() << "curl is not installed";
@@ -109,6 +198,56 @@ TEST_P(Http2Peers, nghttp_gets_a_page) {
   EXPECT_EQ(output_of("nghttp --no-verify-peer " + url("/")), "hello");
 }
 
+TEST_P(Http2Peers, nghttp_sends_and_receives_trailers) {
+  if (!is_installed("nghttp")) GTEST_SKIP() << "nghttp is not installed";
+  const test::TemporaryFolder folder;
+  const std::string file = folder.path() + "/sent";
+  std::ofstream(file) << std::string(200'000, 'x');
+  EXPECT_EQ(output_of("nghttp --no-verify-peer -d " + file + ' ' + url("/")),
+            std::string(200'000, 'x'));
+  const std::string printed =
+      output_of("nghttp --no-verify-peer -v --trailer 'x-sum: 4' -d " + file + ' ' + url("/"));
+  const std::size_t sent = printed.find("x-sum: 4");
+  EXPECT_NE(printed.find("x-sum: 4", sent + 1), std::string::npos) << printed.substr(0, 2000);
+}
+
+TEST_P(Http2Peers, curl_receives_interim_responses) {
+  if (!is_installed("curl")) GTEST_SKIP() << "curl is not installed";
+  const std::string printed = curl(http_2() + "-i " + url("/early"));
+  EXPECT_TRUE(printed.starts_with("HTTP/2 103")) << printed;
+  EXPECT_NE(printed.find("link: </style.css>; rel=preload"), std::string::npos) << printed;
+  EXPECT_TRUE(printed.ends_with("late")) << printed;
+}
+
+TEST_P(Http2Peers, python_exchanges_what_http_2_has) {
+  if (std::system("/usr/bin/python3 -c 'import h2, httpx' 2>/dev/null") != 0)
+    GTEST_SKIP() << "python3-h2 or python3-httpx is not installed";
+  EXPECT_EQ(output_of("/usr/bin/python3 -W ignore -B " + folder_ + "/http2_peer.py " + port() +
+                      (GetParam() ? " tls" : " clear")),
+            "ok\n");
+}
+
+TEST_P(Http2TlsPeers, go_exchanges_what_http_2_has) {
+  if (!is_installed("go")) GTEST_SKIP() << "go is not installed";
+  const test::TemporaryFolder built;
+  // Debian's Go contains a compiled standard library; another one may have to compile it.
+  EXPECT_EQ(output_of("go=$(ls /usr/bin/go 2>/dev/null || command -v go) && "
+                      "if [ -z \"$HOME$GOCACHE\" ]; then export GOCACHE=" +
+                      built.path() + "/cache; fi && GO111MODULE=off $go build -o " + built.path() +
+                      "/peer " + folder_ + "/http2_peer.go && " + built.path() + "/peer " + port()),
+            "ok\n");
+}
+
+TEST_P(Http2TlsPeers, chromium_loads_a_page) {
+  if (!is_installed("chromium")) GTEST_SKIP() << "chromium is not installed";
+  const test::TemporaryFolder profile;
+  const std::string printed = output_of(
+      "timeout 120 chromium --headless --no-sandbox --disable-gpu --dump-dom"
+      " --ignore-certificate-errors --virtual-time-budget=100000 --user-data-dir=" +
+      profile.path() + ' ' + url("/page"));
+  EXPECT_NE(printed.find("<body>h2 true true AbortError</body>"), std::string::npos) << printed;
+}
+
 /// In clear, the port speaks HTTP/1 too: a connection that begins with neither is answered with 400
 /// of HTTP/1, which h2spec does not take for an end of the connection.
 TEST_P(Http2Peers, h2spec_finds_no_violation) {
@@ -121,6 +260,25 @@ TEST_P(Http2Peers, h2spec_finds_no_violation) {
   const bool has_failed_preface =
       printed.find("\xC3\x97 2: Sends invalid connection preface") != std::string::npos;
   EXPECT_NE(has_failed_preface, GetParam()) << printed;
+}
+
+/// httpwg does not speak TLS: a proxy encrypts what it sends.
+TEST_P(Http2Peers, httpwg_finds_no_violation) {
+  if (!is_installed("httpwg")) GTEST_SKIP() << "httpwg is not installed: see tools/bootstrap";
+  LoopGroup group({.threads = 1});
+  tls::ClientOptions options;
+  options.alpn = {"h2"};
+  const Contexts contexts(tls::ServerOptions(), std::move(options));
+  auto proxy = or_throw(TcpServerGroup::listen(group, Endpoint::loopback_v4(0)));
+  proxy.serve([port = server_->endpoint().port(), context = contexts.client](TcpStream client) {
+    return encrypt(std::move(client), port, context);
+  });
+  const std::uint16_t port = GetParam() ? proxy.endpoint().port() : server_->endpoint().port();
+  // The counts are coloured.
+  const std::string printed = output_of(
+      "httpwg --connect-timeout 20000 --frame-timeout 20000 -a 127.0.0.1:" + std::to_string(port) +
+      " 2>&1 | sed 's/\\x1b\\[[0-9;]*m//g'");
+  EXPECT_NE(printed.find("Passed 107/107 tests"), std::string::npos) << printed;
 }
 
 }  // namespace
