@@ -4,7 +4,10 @@
 //   http::WebSocketTopic news(loops);
 //   Task<> serve(http::WebSocket& socket, http::Request&) {
 //     news.subscribe(socket);
-//     while (co_await socket.receive()) {}  // Until the peer or the server closes it.
+//     for (;;) {  // Until the peer or the server closes it.
+//       const Result<http::WebSocketMessage> message = co_await socket.receive();
+//       if (!message) co_return;
+//     }
 //   }
 //   ...
 //   Result<> published = news.try_publish(http::WebSocketMessage("Hello"));  // On any thread.

@@ -13,14 +13,13 @@
 #include "http/websocket/access.h"
 #include "http/websocket/connection.h"
 #include "http/websocket/mask_keys.h"
+#include "http/websocket/opening.h"
 #include "http_message/characters.h"
 #include "http_message/ws/error.h"
 #include "http_message/ws/handshake.h"
 
 namespace tambour::http {
 namespace {
-
-using detail::websocket::Connection;
 
 /// The URL for the client, which knows the schemes of HTTP.
 std::string http_url(std::string url) {
@@ -40,37 +39,40 @@ detail::ws::HandshakeOffer offer_of(const WebSocketOptions& options) {
   return offer;
 }
 
-Task<Result<WebSocket>> open(Client& client, ClientRequest request, WebSocketOptions options) {
-  if (options.compression && !detail::websocket::has_zlib())
-    co_return tambour::detail::base::failure(ENOTSUP);
-  const detail::ws::HandshakeOffer offer = offer_of(options);
+}  // namespace
+
+Task<Result<WebSocket>> detail::websocket::open(Client& client, ClientRequest request,
+                                                std::shared_ptr<const WebSocketOptions> options,
+                                                std::optional<Status>* status) {
+  if (options->compression && !has_zlib()) co_return tambour::detail::base::failure(ENOTSUP);
+  const ws::HandshakeOffer offer = offer_of(*options);
   request.method = Method::get;
   request.url = http_url(std::move(request.url));
-  const Result<> added = detail::ws::add_request_fields(request.fields, offer);
+  const Result<> added = ws::add_request_fields(request.fields, offer);
   if (!added) co_return std::unexpected(added.error());
   Result<ClientResponse> response = co_await client.send(std::move(request));
   if (!response) co_return std::unexpected(response.error());
-  auto agreed = detail::ws::read_response(response->head(), offer);
+  if (status != nullptr) *status = response->status();
+  auto agreed = ws::read_response(response->head(), offer);
   if (!agreed) co_return std::unexpected(agreed.error());
   Result<ByteStream> stream = response->upgrade();
   if (!stream) co_return std::unexpected(stream.error());
   auto connection =
-      std::make_shared<Connection>(std::move(*stream), detail::ws::Role::client,
-                                   std::make_shared<const WebSocketOptions>(std::move(options)),
+      std::make_shared<Connection>(std::move(*stream), ws::Role::client, std::move(options),
                                    std::move(agreed->subprotocol), agreed->deflate);
-  co_return detail::websocket::Access::make(std::move(connection));
+  co_return Access::make(std::move(connection));
 }
-
-}  // namespace
 
 Task<Result<WebSocket>> connect_websocket(Client& client, ClientRequest request,
                                           WebSocketOptions options) {
-  return open(client, std::move(request), std::move(options));
+  return detail::websocket::open(client, std::move(request),
+                                 std::make_shared<const WebSocketOptions>(std::move(options)),
+                                 nullptr);
 }
 
 Task<Result<WebSocket>> connect_websocket(Client& client, std::string url,
                                           WebSocketOptions options) {
-  return open(client, ClientRequest(std::move(url)), std::move(options));
+  return connect_websocket(client, ClientRequest(std::move(url)), std::move(options));
 }
 
 }  // namespace tambour::http

@@ -18,13 +18,17 @@ using namespace std::chrono_literals;
 using http::WebSocket;
 using http::WebSocketMessage;
 
-/// Subscribes, and sends each message to the peer, and to the subscribers.
+/// Subscribes, and sends each message to the peer, and to the subscribers. Closes at "restart".
 Task<> serve(WebSocket& socket, http::WebSocketTopics& topics) {
   const Result<> subscribed = topics.subscribe(socket, "news");
   if (!subscribed) co_return;
   for (;;) {
     Result<WebSocketMessage> message = co_await socket.receive();
     if (!message) co_return;
+    if (message->data == "restart") {
+      static_cast<void>(co_await socket.close(http::CloseCode::service_restart));
+      co_return;
+    }
     const Result<> published =
         co_await topics.publish_except(socket, "news", WebSocketMessage(message->to_string()));
     if (!published) co_return;
@@ -62,6 +66,32 @@ Task<> talk(http::Client& client, std::string url, int& messages) {
   static_cast<void>(co_await socket.close(http::CloseCode::normal, "done"));
 }
 
+/// Counts the messages of two connections.
+Task<> follow(http::Client& client, std::string url, int& messages) {
+  http::WebSocketClientOptions options;
+  options.websocket = socket_options();
+  options.retry.attempts_max = 3;
+  options.retry.delay = 1ms;
+  options.on_open = [](WebSocket& socket) {
+    const Result<> sent = socket.try_send(WebSocketMessage("a message that no short string holds"));
+    if (!sent) socket.abort();
+  };
+  http::WebSocketClient follower(client, std::move(url), std::move(options));
+  for (int i = 0; i < 2; ++i) {
+    const Result<WebSocketMessage> message = co_await follower.receive();
+    if (!message) co_return;
+    ++messages;
+    const Result<> sent = co_await follower.send_text("restart");
+    if (!sent) co_return;
+  }
+  static_cast<void>(co_await follower.close());
+}
+
+Task<> use(http::Client& client, std::string url, int& messages) {
+  co_await talk(client, url, messages);
+  co_await follow(client, url, messages);
+}
+
 /// Returns the number of messages, or -1 if memory was exhausted outside the connections.
 int exchange(EventLoop& loop) {
   int messages = 0;
@@ -86,7 +116,7 @@ int exchange(EventLoop& loop) {
     http::Client client(loop);
     TaskScope clients(loop);
     clients.set_exception_handler([&failed](const std::exception_ptr&) { failed = true; });
-    clients.spawn(talk(client, "ws://" + server->endpoint().to_string() + "/", messages));
+    clients.spawn(use(client, "ws://" + server->endpoint().to_string() + "/", messages));
     bool late = false;
     Timer limit(loop, [&late] { late = true; });
     limit.start(10s);
@@ -102,9 +132,9 @@ int exchange(EventLoop& loop) {
 
 TEST(WebSocketMemory, allocations_may_fail_at_any_point) {
   EventLoop loop;
-  ASSERT_EQ(exchange(loop), 3);
+  ASSERT_EQ(exchange(loop), 5);
   test::refuse_each_allocation([&] { return exchange(loop); }, [](auto) {});
-  EXPECT_EQ(exchange(loop), 3);
+  EXPECT_EQ(exchange(loop), 5);
 }
 
 }  // namespace
