@@ -133,9 +133,9 @@ class Backend {
   /// The system calls that operate on this backend's descriptors.
   [[nodiscard]] virtual System& system() noexcept { return kernel(); }
 
-  /// A descriptor that is readable if poll() would report events, for watching by another loop. The
-  /// backend owns it; poll() and reopen() may replace it. Fails with EOPNOTSUPP if the backend has
-  /// none.
+  /// A descriptor that is readable if poll() would report events, for watching by another loop.
+  /// Call it before each wait: the backend owns the descriptor, and poll() and reopen() may replace
+  /// it. Fails with EOPNOTSUPP in a simulation.
   [[nodiscard]] virtual Result<int> fd() noexcept { return base::failure(EOPNOTSUPP); }
 
   /// Prepares the backend for use by several threads, one at a time.

@@ -9,7 +9,7 @@
 //   int set(const Change& change) noexcept;     0, `kept`, or an errno value
 //   void wait(std::int64_t timeout_ns, Sink&& sink) noexcept;
 //   int reopen() noexcept;                      as open(), with nothing registered
-//   int fd() const noexcept;            optional: readable when wait() would report
+//   int fd() const noexcept;                    optional: readable when wait() would report
 //   void disown() noexcept;                     optional: gives up its descriptor, see Backend
 //
 // It calls sink(fd, events, generation) for each ready descriptor, and sink.fail(fd, error) for
@@ -20,12 +20,14 @@
 #include <cerrno>
 #include <memory>
 #include <new>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "backend/backend.h"
 #include "backend/fd_records.h"
 #include "backend/io_uring/file_ring.h"
+#include "backend/mirror/mirror_set.h"
 #include "backend/wake_up.h"
 #include "base/failure.h"
 #include "base/probe.h"
@@ -122,17 +124,19 @@ class Readiness final : public Backend {
   }
 
   Result<int> fd() noexcept override {
-    if constexpr (requires { poller_.fd(); }) {
-      // The caller waits with the descriptor: completions must make it readable.
-      if (files_ != nullptr) files_->begin_wait();
+    // The caller waits with the descriptor: completions must make it readable.
+    if (files_ != nullptr) files_->begin_wait();
+    if constexpr (has_fd) {
       return poller_.fd();
     } else {
-      return Backend::fd();
+      if (const int error = mirror_.is_open() ? 0 : mirror_.open(records_))
+        return base::failure(error);
+      return mirror_.fd();
     }
   }
   [[nodiscard]] bool must_poll() const noexcept override {
-    return records_.any_changes() || !always_ready_.empty() || stale_events_ ||
-           (files_ != nullptr && files_->must_transfer());
+    return records_.any_changes() || !always_ready_.empty() || mirror_.is_always_ready() ||
+           stale_events_ || (files_ != nullptr && files_->must_transfer());
   }
   Result<> share() noexcept override {
     is_shared_ = true;
@@ -147,6 +151,7 @@ class Readiness final : public Backend {
     if (wake_up_.is_open() ? !wake_up_.is_lost() : is_of_this_process()) return true;
     wake_up_.disown();
     if constexpr (requires { poller_.disown(); }) poller_.disown();
+    mirror_.disown();
     if (files_ != nullptr) files_->disown();
     return false;
   }
@@ -157,6 +162,7 @@ class Readiness final : public Backend {
     if (files_ != nullptr) files_->close_in_child();
     files_were_opened_ = false;
     if (const int error = poller_.reopen()) return base::failure(error);
+    if (const int error = mirror_.reopen()) return base::failure(error);
     records_.disarm_all();
     from_environment();
     if (!wake_up_.is_open()) return {};
@@ -164,6 +170,14 @@ class Readiness final : public Backend {
   }
 
  private:
+  static constexpr bool has_fd = requires(const Poller& poller) { poller.fd(); };
+  /// In place of a MirrorSet.
+  struct NoMirror {
+    static constexpr bool is_always_ready() noexcept { return false; }
+    static constexpr int reopen() noexcept { return 0; }
+    static constexpr void disown() noexcept {}
+  };
+
   explicit Readiness(const LoopOptions& options) noexcept
       : submission_entries_(options.submission_entries),
         completion_entries_(options.completion_entries) {
@@ -175,6 +189,9 @@ class Readiness final : public Backend {
     ++system_calls_;
     TAMBOUR_PROBE1(poll, timeout_ns);
     poller_.wait(timeout_ns, Sink{*this, ready, records_.data()});
+    if constexpr (!has_fd) {
+      if (mirror_.is_open()) mirror_.drop_stale(records_);
+    }
     if (stale_events_) rebuild();
   }
 
@@ -287,13 +304,18 @@ class Readiness final : public Backend {
   }
 
   int set(int fd, FdRecord& record, Interest wanted, bool unverified, bool likely) noexcept {
-    return poller_.set({.fd = fd,
+    const Change change{.fd = fd,
                         .old = record.armed,
                         .now = wanted,
                         .unverified = unverified,
                         .likely = likely,
                         .generation = record.generation + 1,
-                        .left_behind = record.left_behind});
+                        .left_behind = record.left_behind};
+    if constexpr (!has_fd) {
+      const int error = mirror_.is_open() ? mirror_.set(change) : 0;
+      if (error != 0) return error;
+    }
+    return poller_.set(change);
   }
 
   /// Called if the kernel reports events that no operation asked for. Removes the registration
@@ -352,6 +374,7 @@ class Readiness final : public Backend {
   Poller poller_;
   FdRecords records_;
   WakeUp wake_up_{records_};
+  [[no_unique_address]] std::conditional_t<has_fd, NoMirror, MirrorSet> mirror_;
   unsigned submission_entries_;
   unsigned completion_entries_;
   std::unique_ptr<FileRing> files_;  ///< Null before the first file operation, and without a ring.

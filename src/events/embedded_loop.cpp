@@ -42,8 +42,7 @@ EmbeddedLoop::~EmbeddedLoop() {
 }
 
 bool EmbeddedLoop::possible(const EventLoop& inner) noexcept {
-  const BackendKind kind = inner.backend().kind;
-  return kind == BackendKind::epoll || kind == BackendKind::io_uring;
+  return !detail::loop::core_of(const_cast<EventLoop&>(inner)).backend().has_virtual_time();
 }
 
 Result<> EmbeddedLoop::start() noexcept {

@@ -246,7 +246,7 @@ class Core final : public backend::Owner {
     if (!item.linked()) running_queue_.push(item);
   }
 
-  /// For an embedded loop, whose waiting the outer loop does. Returns the time, by this loop's
+  /// For a loop inside another one, which does its waiting. Returns the time, by this loop's
   /// clock, until which it has nothing to do unless its backend's descriptor becomes readable.
   /// Returns 0 if something is due now.
   std::int64_t begin_foreign_wait() noexcept;

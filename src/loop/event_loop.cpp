@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/failure.h"
 #include "loop/core.h"
+#include "loop/foreign_wait.h"
 
 namespace tambour {
 namespace {
@@ -69,7 +70,22 @@ Result<std::unique_ptr<EventLoop>> EventLoop::open(const LoopOptions& options,
 
 void EventLoop::run() { core_->run(); }
 void EventLoop::run_once() { core_->run_once(); }
-void EventLoop::run_ready() { core_->run_ready(); }
+void EventLoop::run_ready() {
+  core_->end_foreign_wait();
+  core_->run_ready();
+}
+
+Result<int> EventLoop::fd() noexcept {
+  core_->check_thread();
+  auto service = core_->open_service<detail::loop::ForeignWait>();
+  if (!service) return std::unexpected(service.error());
+  return (*service)->fd();
+}
+
+TimePoint EventLoop::next_deadline() noexcept {
+  core_->check_thread();
+  return TimePoint(Duration(core_->begin_foreign_wait()));
+}
 
 void EventLoop::stop() noexcept { core_->stop(); }
 

@@ -28,7 +28,8 @@ class EmbeddedLoops : public test::OnEveryBackend {
  protected:
   template <class F>
   void with_each_inner(F&& f) {
-    for (const BackendKind kind : {BackendKind::epoll, BackendKind::io_uring}) {
+    for (const BackendKind kind :
+         {BackendKind::epoll, BackendKind::io_uring, BackendKind::poll, BackendKind::select}) {
       EventLoop local({.backend = kind});
       if (local.backend().kind != kind) continue;
       SCOPED_TRACE(local.backend().name);
@@ -172,15 +173,15 @@ TEST_P(EmbeddedLoops, loops_may_be_embedded_in_each_other_but_not_in_circles) {
   EXPECT_TRUE(run_until([this] { return calls == 2; }));
 }
 
-TEST_P(EmbeddedLoops, a_backend_without_a_descriptor_cannot_be_embedded) {
-  for (const BackendKind kind : {BackendKind::poll, BackendKind::select}) {
-    EventLoop inner({.backend = kind});
-    EXPECT_FALSE(EmbeddedLoop::possible(inner));
-    EmbeddedLoop embedded(loop(), inner);
-    EXPECT_EQ(embedded.start().error(), system_error(EOPNOTSUPP));
-    EXPECT_FALSE(embedded.is_started());
-  }
-  EXPECT_TRUE(EmbeddedLoop::possible(EventLoop({.backend = BackendKind::epoll})));
+TEST_P(EmbeddedLoops, a_simulated_loop_cannot_be_embedded) {
+  sim::Simulation simulation(1);
+  EventLoop inner(simulation.add_host("host").loop_options());
+  EXPECT_FALSE(EmbeddedLoop::possible(inner));
+  EmbeddedLoop embedded(loop(), inner);
+  EXPECT_EQ(embedded.start().error(), system_error(EOPNOTSUPP));
+  EXPECT_FALSE(embedded.is_started());
+  EXPECT_EQ(inner.fd().error(), system_error(EOPNOTSUPP));
+  EXPECT_TRUE(EmbeddedLoop::possible(loop()));
 }
 
 TEST_P(EmbeddedLoops, a_custom_callback_decides_when_to_run_the_inner_loop) {

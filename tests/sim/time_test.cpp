@@ -1,5 +1,6 @@
 // Virtual time advances when no work is left, as fast as the machine allows.
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <memory>
 #include <stdexcept>
@@ -30,6 +31,21 @@ TEST(SimulatedTime, an_hour_of_timers_passes_in_milliseconds) {
   EXPECT_GE(simulation.now() - began, 1h);
   EXPECT_LT(simulation.now() - began, 1h + 1s);
   EXPECT_LT(std::chrono::steady_clock::now() - really_began, 1s);
+}
+
+TEST(SimulatedTime, a_host_learns_the_next_deadline) {
+  sim::Simulation simulation;
+  EventLoop loop(simulation.add_host("host").loop_options());
+  EXPECT_EQ(loop.fd().error(), system_error(EOPNOTSUPP));
+  loop.run_ready();
+  EXPECT_EQ(loop.next_deadline(), never);
+  Timer timer(loop, [] {});
+  timer.start(1h);
+  EXPECT_EQ(loop.next_deadline(), timer.deadline());
+  loop.post([] {});
+  EXPECT_LE(loop.next_deadline(), simulation.now());
+  loop.run_ready();
+  EXPECT_EQ(loop.next_deadline(), timer.deadline());
 }
 
 TEST(SimulatedTime, a_timer_is_never_early_and_late_by_at_most_the_configured_lateness) {

@@ -28,10 +28,10 @@ class EventLoop;
 /// with another loop. `priority()` applies to all of the inner loop's callbacks relative to those
 /// of the outer loop.
 ///
-/// The inner loop needs a backend with a pollable file descriptor: epoll or io_uring. start()
-/// recreates the ring of io_uring without IORING_SETUP_DEFER_TASKRUN, because deferred task work
-/// cannot wake another loop. The inner loop may still be run directly, between iterations of the
-/// outer loop. After fork(2), reopen each loop; the order does not matter.
+/// start() recreates the ring of io_uring without IORING_SETUP_DEFER_TASKRUN, because deferred task
+/// work cannot wake another loop. With poll and select, it opens an epoll set for the outer loop.
+/// The inner loop may still be run directly, between iterations of the outer loop. After fork(2),
+/// reopen each loop; the order does not matter.
 ///
 /// Lifetime: may be moved or destroyed at any time, including inside callbacks of either loop, and
 /// may outlive both loops.
@@ -52,13 +52,13 @@ class EmbeddedLoop final
   EmbeddedLoop& operator=(EmbeddedLoop&& other) noexcept;
   ~EmbeddedLoop();
 
-  /// Returns true if the inner loop's backend supports embedding.
+  /// Returns true if the inner loop can be embedded: it is not simulated.
   static bool possible(const EventLoop& inner) noexcept;
 
-  /// Starts running the inner loop. Fails with EOPNOTSUPP if the inner backend has no file
-  /// descriptor (poll, select) or a loop is simulated, with ELOOP if a loop would contain itself,
-  /// with EBUSY if the inner loop is embedded already, with ERANGE if a select loop cannot watch
-  /// the inner loop's file descriptor, and with ENOMEM. No effect if started.
+  /// Starts running the inner loop. Fails with EOPNOTSUPP if a loop is simulated, with ELOOP if a
+  /// loop would contain itself, with EBUSY if the inner loop is embedded already, with ERANGE if a
+  /// select loop cannot watch the inner loop's file descriptor, and with ENOMEM. No effect if
+  /// started.
   [[nodiscard]] Result<> start() noexcept;
 
   void stop() noexcept;

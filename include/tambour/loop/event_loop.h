@@ -62,6 +62,26 @@ class EventLoop {
   /// effect for the next run().
   void run_ready();
 
+  /// fd(), next_deadline() and run_ready() run this loop inside the loop of another library, the
+  /// host, on one thread. Before the host waits, call next_deadline(). The host then waits until
+  /// that time, or until fd() is readable, or for events of its own; then call run_ready(), which
+  /// may be called too often.
+  ///
+  /// If the host's own callbacks start timers or watchers of this loop, or tasks that do so, they
+  /// change what the host must wait for. A host that offers no hook before its wait calls
+  /// next_deadline() after each such callback, or makes these calls inside a task that it gives to
+  /// post(): after next_deadline(), post() and wake() make fd() readable.
+  ///
+  /// fd() returns a descriptor that is readable while the loop has events. It belongs to the loop
+  /// and stays the same until the loop is destroyed or after_fork() is called: call fd() again
+  /// after that. The program must not read from it. Do not watch it edge-triggered. Fails with
+  /// EOPNOTSUPP in a simulation, and with EMFILE, ENFILE or ENOMEM.
+  [[nodiscard]] Result<int> fd() noexcept;
+
+  /// The time of the next timer; one that has passed if a callback is due already; `never` if only
+  /// events of fd() make a callback due.
+  [[nodiscard]] TimePoint next_deadline() noexcept;
+
   /// Makes run() and run_once() return after the callbacks of the current iteration. If the loop is
   /// not running, the next run() returns at once. If an exception propagates out of run(), it also
   /// consumes a pending stop request. Callable from any thread, which must ensure that the loop
