@@ -46,7 +46,7 @@ ClientState::ClientState(Client& client, Callback<ClientRequest()> request,
       make_request_(std::move(request)),
       options_(std::move(options)),
       websocket_options_(std::make_shared<const WebSocketOptions>(std::move(options_.websocket))),
-      backoff_(options_.retry) {}
+      delays_(options_.retry) {}
 
 Task<Result<WebSocketMessage>> ClientState::receive() {
   const TaskContext& context = co_await this_task;
@@ -137,10 +137,10 @@ bool ClientState::end(const Error& error) {
                   ? options_.reconnects_after(close_code_, socket_.close_reason())
                   : is_temporary(close_code_);
   if (goes_on) {
-    if (background_->loop.now() - opened_at_ >= options_.stable_after) backoff_.reset();
+    if (background_->loop.now() - opened_at_ >= options_.stable_after) delays_.reset();
     failure.retry_delay = schedule(close_code_ == CloseCode::try_again_later);
   } else {
-    backoff_.reset();
+    delays_.reset();
   }
   background_->is_connected.reset();
   background_->has_ended.reset();
@@ -157,7 +157,7 @@ bool ClientState::fail_attempt(const Error& error, std::optional<Status> status)
     failure.retry_delay = schedule(false);
   } else {
     failed_attempts_ = 0;
-    backoff_.reset();
+    delays_.reset();
   }
   report(failure);
   return goes_on;
@@ -165,11 +165,11 @@ bool ClientState::fail_attempt(const Error& error, std::optional<Status> status)
 
 Duration ClientState::schedule(bool is_overloaded) noexcept {
   EventLoop& loop = background_->loop;
-  Duration delay = backoff_.next(random_of(loop));
+  Duration delay = delays_.next(random_of(loop));
   if (is_overloaded) {
     RetryPolicy policy = options_.retry;
     policy.delay = policy.delay_max = options_.overload_delay;
-    delay = std::max(delay, tambour::detail::client::Backoff(policy).next(random_of(loop)));
+    delay = std::max(delay, tambour::detail::client::RetryDelays(policy).next(random_of(loop)));
   }
   attempt_at_ = tambour::detail::base::saturating_add(loop.now(), delay);
   return delay;

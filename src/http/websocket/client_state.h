@@ -16,7 +16,7 @@
 #include <tambour/task/scope.h>
 #include <tambour/task/task.h>
 
-#include "client/backoff.h"
+#include "client/retry_delays.h"
 
 namespace tambour::http::detail::websocket {
 
@@ -67,7 +67,7 @@ class ClientState {
   Callback<ClientRequest()> make_request_;
   WebSocketClientOptions options_;
   std::shared_ptr<const WebSocketOptions> websocket_options_;
-  tambour::detail::client::Backoff backoff_;
+  tambour::detail::client::RetryDelays delays_;
   unsigned failed_attempts_ = 0;  ///< Since the last connection.
   std::uint64_t connections_ = 0;
   TimePoint opened_at_{};
