@@ -113,6 +113,14 @@ class Layers(CheckTest):
         self.write("include/tambour/loop/lost.h", "// Lost.\n#pragma once\n")
         self.assert_fault("layers", "include/tambour/loop/lost.h:1", "belongs to no layer")
 
+    def test_adapters_belong_to_no_layer(self) -> None:
+        self.write("include/tambour/adapters/client.h",
+                   "// A client.\n#pragma once\n\n#include <client.h>\n\n"
+                   "#include <tambour/loop/loop.h>\n")
+        self.assert_clean("layers")
+        self.write("src/loop/loop.h", "#include <tambour/adapters/client.h>\n")
+        self.assert_fault("layers", "src/loop/loop.h:1", "is an adapter")
+
     def test_cycles_and_undeclared_layers(self) -> None:
         self.write("src/base/CMakeLists.txt", "tambour_layer(base NEEDS loop)\n")
         self.assert_fault("layers", "src/base/CMakeLists.txt:1", "depends on itself")

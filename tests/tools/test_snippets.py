@@ -5,7 +5,8 @@ A block is a program if it has a main(). Otherwise its functions and classes are
 declarations, and its other lines as the body of a coroutine. The names that a block uses without
 declaring them come from tests/tools/snippets/common.h, or from tests/tools/snippets/PAGE.h with "_"
 in place of "-", which is compiled in a namespace of the page and may declare a name again. A line
-`// parameter: TYPE NAME` of PAGE.h gives the bodies a parameter, which lambdas can capture.
+`// parameter: TYPE NAME` of PAGE.h gives the bodies a parameter, which lambdas can capture. A line
+`// include: <HEADER>` includes a header before everything else.
 
 A block after a line `<!-- not compiled: REASON -->` is not compiled: code of other libraries, for
 example. Blocks that other tests compare with compiled programs need not be marked: COMPARED.
@@ -29,6 +30,9 @@ COMPARED = {"README.md", "docs/client-libraries.md", "docs/event-loop.md",
 FLAGS = ["-std=c++23", "-fsyntax-only", "-Werror=unused-result", "-DTAMBOUR_FAULTS",
          f"-I{ROOT}/include", f"-I{ROOT}/tests", f"-I{ROOT}/src"]
 CLANG = "clang++-19"
+# The pages that need other libraries, with the modules of pkg-config. Without these, the page is
+# left out.
+MODULES = {"docs/adapters.md": ("glib-2.0", "hiredis", "libcurl", "libpq", "libsystemd")}
 
 FENCE = re.compile(r"^(```+)(\w*)[^\n]*\n(.*?)^\1$", re.MULTILINE | re.DOTALL)
 MARK = re.compile(r"<!-- not compiled: \S.* -->\n*$")
@@ -41,6 +45,16 @@ DEFINITION = re.compile(r"(?!if\b|for\b|while\b|switch\b|do\b|else\b|try\b|retur
 # Also a definition of one line.
 END = re.compile(r"\};?$|Task<.*> \w+\(.*\);|\S.*\) (?:const )?(?:noexcept )?\{ .* \}$")
 PARAMETER = re.compile(r"^// parameter: (.+)$", re.MULTILINE)
+INCLUDE = re.compile(r"^// include: (.+)$", re.MULTILINE)
+
+
+def module_flags(page: str) -> list[str] | None:
+    """The flags for the libraries of a page; None if one of them is not installed."""
+    if page not in MODULES:
+        return []
+    result = subprocess.run(["pkg-config", "--cflags", *MODULES[page]], capture_output=True,
+                            text=True, check=False)
+    return result.stdout.split() if result.returncode == 0 else None
 
 
 @dataclass(frozen=True)
@@ -104,8 +118,13 @@ def program_of(blocks: list[Block]) -> str:
     """One translation unit of all blocks."""
     includes = {line for block in blocks for line in block.text.splitlines()
                 if line.startswith("#include ")}
+    pages = sorted({block.page for block in blocks})
+    for page in pages:
+        prologue = PROLOGUES / (re.sub(r"\W", "_", Path(page).stem) + ".h")
+        if prologue.exists():
+            includes.update(f"#include {name}" for name in INCLUDE.findall(prologue.read_text()))
     text = "\n".join(sorted(includes)) + f'\n#include "{PROLOGUES}/common.h"\n'
-    for page in sorted({block.page for block in blocks}):
+    for page in pages:
         name = re.sub(r"\W", "_", Path(page).stem)
         text += f"namespace page_{name} {{\n"
         prologue = PROLOGUES / f"{name}.h"
@@ -126,14 +145,15 @@ def errors_of(program: str, compiler: str) -> str:
         source = Path(folder, "snippets.cpp")
         source.write_text(program)
         limit = ["-ferror-limit=0"] if "clang" in compiler else []
-        result = subprocess.run([compiler, *FLAGS, *limit, source], capture_output=True, text=True,
-                                check=False, env={**os.environ, "LC_ALL": "C"})
+        others = [flag for page in MODULES for flag in module_flags(page) or []]
+        result = subprocess.run([compiler, *FLAGS, *others, *limit, source], capture_output=True,
+                                text=True, check=False, env={**os.environ, "LC_ALL": "C"})
     return result.stderr if result.returncode else ""
 
 
 def all_blocks() -> list[Block]:
     pages = ["README.md", *sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("docs/*.md"))]
-    return [block for page in pages if page not in COMPARED
+    return [block for page in pages if page not in COMPARED and module_flags(page) is not None
             for block in blocks_of(page, (ROOT / page).read_text())]
 
 

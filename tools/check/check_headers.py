@@ -13,6 +13,28 @@ from tree import Fault, Tree, in_parallel, tool
 FLAGS = ["-std=c++23", "-fsyntax-only", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 
 
+# The pkg-config modules of the headers in adapters/, which are checked if these are installed.
+ADAPTERS = {
+    "curl.h": "libcurl",
+    "glib.h": "glib-2.0",
+    "hiredis.h": "hiredis",
+    "hiredis_events.h": "hiredis",
+    "libpq.h": "libpq",
+    "libpq_result.h": "libpq",
+    "sd_event.h": "libsystemd",
+}
+
+
+def flags_of(header: str) -> list[str] | None:
+    """The compiler flags of the library of an adapter; None if it is not installed."""
+    module = ADAPTERS.get(header.removeprefix("include/tambour/adapters/"))
+    if module is None:
+        return []
+    found = subprocess.run(["pkg-config", "--cflags", module], capture_output=True, text=True,
+                           check=False)
+    return found.stdout.split() if found.returncode == 0 else None
+
+
 PUSH = "#pragma GCC visibility push(default)"
 POP = "#pragma GCC visibility pop"
 
@@ -68,9 +90,13 @@ def run(tree: Tree) -> Iterator[Fault]:
     compiler = tool(os.environ.get("CXX") or "c++")
 
     def compile_alone(header: str) -> subprocess.CompletedProcess:
+        flags = flags_of(header)
+        if flags is None:
+            return subprocess.CompletedProcess([], 0)
         # The second include fails if `#pragma once` is missing.
         source = f"#include <{header.removeprefix('include/')}>\n" * 2
-        return subprocess.run([compiler, *FLAGS, "-I", tree.root / "include", "-x", "c++", "-"],
+        return subprocess.run([compiler, *FLAGS, "-I", tree.root / "include", *flags, "-x", "c++",
+                               "-"],
                               input=source, capture_output=True, text=True, check=False)
 
     headers = tree.under("include/tambour/", suffixes=(".h",))

@@ -32,6 +32,10 @@ OUTSIDE = {
     "examples/": None,
 }
 
+# Public headers that belong to no layer: they are compiled by the programs that include them, and
+# may include any public header.
+ADAPTERS = "tambour/adapters/"
+
 # Layers whose directories must not include each other in a circle.
 ACYCLIC = ("http",)
 
@@ -129,6 +133,8 @@ def check_file(tree: Tree, graph: Graph, path: str, allowed: list[str] | None,
                 yield Fault(path, line, f"<{name}>: no such public header")
             elif allowed is not None and UMBRELLA.fullmatch(name):
                 yield Fault(path, line, f"<{name}> includes a directory: include its headers")
+            elif allowed is not None and name.startswith(ADAPTERS):
+                yield Fault(path, line, f"<{name}> is an adapter: no layer may include it")
             elif allowed is not None and owner is not None and owner not in allowed:
                 yield Fault(path, line,
                             f"<{name}> belongs to layer {owner}: {includer} may include only "
@@ -281,7 +287,7 @@ def run(tree: Tree) -> Iterator[Fault]:
     for path in tree.under("include/", suffixes=SOURCES):
         name = path.removeprefix("include/")
         owner = graph.owner.get(name)
-        if owner is None and not UMBRELLA.fullmatch(name):
+        if owner is None and not UMBRELLA.fullmatch(name) and not name.startswith(ADAPTERS):
             yield Fault(path, 1, f"<{name}> belongs to no layer (add it to HEADERS in "
                                  "the CMakeLists.txt of its layer)")
         allowed = None if owner is None else graph.allowed([owner])

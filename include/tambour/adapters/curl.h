@@ -1,0 +1,190 @@
+// libcurl's multi interface on a loop: transfers as awaitables.
+//
+//   CurlTransfers transfers(loop);
+//   const CURLcode result = co_await transfers.perform(easy);
+//
+// Link with -lcurl. Requires libcurl 7.28 or later. Configure each transfer with
+// curl_easy_setopt(3), its time limits and repetitions among that; CURLOPT_PRIVATE is used by this
+// class.
+#pragma once
+
+#include <curl/curl.h>
+
+#include <chrono>
+#include <coroutine>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <utility>
+#include <vector>
+
+#include <tambour/detail/resumption.h>
+#include <tambour/loop/event_loop.h>
+#include <tambour/loop/fd_watcher.h>
+#include <tambour/loop/timer.h>
+#include <tambour/task/context.h>
+
+#pragma GCC visibility push(default)
+
+namespace tambour::adapters {
+
+/// Transfers on one loop, which share connections, DNS results and TLS sessions.
+///
+/// Ownership: owns the multi handle; the easy handles belong to the program. Lifetime: destroy it
+/// after all waits. Thread: the loop's. Call curl_global_init(3) before.
+/// Cancellation: a wait that is stopped or destroyed removes its transfer, which ends it. Do not
+/// destroy the wait inside a callback of libcurl, such as CURLOPT_WRITEFUNCTION.
+class CurlTransfers {
+ public:
+  class Wait;
+
+  explicit CurlTransfers(EventLoop& loop)
+      : loop_(loop), timer_(loop, [this] { act(CURL_SOCKET_TIMEOUT, 0); }) {
+    curl_multi_setopt(multi_.get(), CURLMOPT_SOCKETFUNCTION, &socket_changed);
+    curl_multi_setopt(multi_.get(), CURLMOPT_SOCKETDATA, this);
+    curl_multi_setopt(multi_.get(), CURLMOPT_TIMERFUNCTION, &timeout_changed);
+    curl_multi_setopt(multi_.get(), CURLMOPT_TIMERDATA, this);
+  }
+  CurlTransfers(const CurlTransfers&) = delete;
+  CurlTransfers& operator=(const CurlTransfers&) = delete;
+  ~CurlTransfers() = default;
+
+  /// For curl_multi_setopt(3): limits of connections, for example.
+  [[nodiscard]] CURLM* multi() const noexcept { return multi_.get(); }
+
+  /// Performs a transfer when it is awaited, and returns its result: CURLE_ABORTED_BY_CALLBACK if
+  /// the task was asked to stop, CURLE_FAILED_INIT if libcurl refuses the handle.
+  [[nodiscard]] Wait perform(CURL* easy) noexcept;
+
+ private:
+  static int socket_changed(CURL* /*easy*/, curl_socket_t fd, int action, void* self,
+                            void* /*data*/) {
+    static_cast<CurlTransfers*>(self)->watch(fd, action);
+    return 0;
+  }
+  static int timeout_changed(CURLM* /*multi*/, long milliseconds, void* self) {
+    Timer& timer = static_cast<CurlTransfers*>(self)->timer_;
+    if (milliseconds < 0)
+      timer.stop();
+    else
+      timer.start(std::chrono::milliseconds(milliseconds));
+    return 0;
+  }
+
+  void watch(curl_socket_t fd, int action) {
+    if (action == CURL_POLL_REMOVE) {
+      watchers_.erase(fd);  // Possibly inside its callback.
+      return;
+    }
+    Events interest = (action & CURL_POLL_IN) != 0 ? Events::read : Events::write;
+    if (action == CURL_POLL_INOUT) interest = Events::read | Events::write;
+    // libcurl reports the removal of a socket before the number is used again.
+    const auto [at, is_new] =
+        watchers_.try_emplace(fd, loop_, fd, interest, [this, fd](Events events) {
+          act(fd, (has(events, Events::read) ? CURL_CSELECT_IN : 0) |
+                      (has(events, Events::write) ? CURL_CSELECT_OUT : 0) |
+                      (has(events, Events::error) ? CURL_CSELECT_ERR : 0));
+        });
+    if (!is_new) return at->second.set(interest);
+    // A failure is reported to the callback, and so to libcurl.
+    static_cast<void>(at->second.start());
+  }
+
+  void act(curl_socket_t fd, int events);
+  /// Resumes the tasks of the transfers that have ended, which may add and remove others.
+  void resume_ended();
+
+  EventLoop& loop_;
+  Timer timer_;
+  std::map<curl_socket_t, FdWatcher> watchers_;
+  // Destroyed before the watchers: it still calls socket_changed().
+  std::unique_ptr<CURLM, decltype(&curl_multi_cleanup)> multi_{curl_multi_init(),
+                                                               &curl_multi_cleanup};
+};
+
+class [[nodiscard]] CurlTransfers::Wait {
+ public:
+  Wait(Wait&& other) noexcept : transfers_(other.transfers_), easy_(other.easy_) {}
+  Wait& operator=(Wait&&) = delete;
+  ~Wait() { remove(); }
+
+  [[nodiscard]] static bool await_ready() noexcept { return false; }
+  template <HasTaskContext Promise>
+  bool await_suspend(std::coroutine_handle<Promise> awaiting) {
+    const TaskContext& context = awaiting.promise().context();
+    if (context.stop.stop_requested()) {
+      result_ = CURLE_ABORTED_BY_CALLBACK;
+      return false;
+    }
+    awaiting_ = awaiting;
+    curl_easy_setopt(easy_, CURLOPT_PRIVATE, this);
+    if (curl_multi_add_handle(transfers_.multi(), easy_) != CURLM_OK) return false;
+    is_added_ = true;
+    if (context.stop.stop_possible()) stop_.emplace(context.stop, Stop{*this});
+    return true;
+  }
+  [[nodiscard]] CURLcode await_resume() noexcept {
+    remove();
+    return result_;
+  }
+
+ private:
+  friend class CurlTransfers;
+  struct Stop {
+    Wait& wait;
+    void operator()() const {
+      // This may be inside a callback of libcurl, which forbids to remove the transfer there.
+      wait.finish_later(CURLE_ABORTED_BY_CALLBACK);
+    }
+  };
+
+  Wait(CurlTransfers& transfers, CURL* easy) noexcept : transfers_(transfers), easy_(easy) {}
+
+  void remove() noexcept {
+    if (std::exchange(is_added_, false)) curl_multi_remove_handle(transfers_.multi(), easy_);
+  }
+  /// In the next iteration, or at once if the transfer ends before.
+  void finish_later(CURLcode result) {
+    result_ = result;
+    later_.emplace(transfers_.loop_, [this] { tambour::detail::Resumption::run(awaiting_); });
+    later_->start(Duration::zero());
+  }
+  void finish(CURLcode result) {
+    if (later_) return;  // The task was asked to stop.
+    result_ = result;
+    tambour::detail::Resumption::run(awaiting_);
+  }
+
+  CurlTransfers& transfers_;
+  CURL* easy_;
+  bool is_added_ = false;
+  CURLcode result_ = CURLE_FAILED_INIT;
+  std::coroutine_handle<> awaiting_;
+  std::optional<Timer> later_;
+  std::optional<std::stop_callback<Stop>> stop_;
+};
+
+inline CurlTransfers::Wait CurlTransfers::perform(CURL* easy) noexcept { return {*this, easy}; }
+
+inline void CurlTransfers::act(curl_socket_t fd, int events) {
+  int running = 0;
+  curl_multi_socket_action(multi_.get(), fd, events, &running);
+  resume_ended();
+}
+
+inline void CurlTransfers::resume_ended() {
+  // A resumed task may destroy this object: it owns the last wait.
+  int left = 0;
+  do {
+    const CURLMsg* const message = curl_multi_info_read(multi_.get(), &left);
+    if (message == nullptr) return;
+    Wait* wait = nullptr;
+    curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &wait);
+    wait->finish(message->data.result);
+  } while (left > 0);
+}
+
+}  // namespace tambour::adapters
+
+#pragma GCC visibility pop

@@ -1,0 +1,214 @@
+// hiredis, the client of Redis, on a loop: its asynchronous interface, and commands as awaitables.
+//
+//   RedisClient redis(loop);
+//   if (const auto connected = co_await redis.connect("127.0.0.1", 6379); !connected) ...
+//   const auto reply = co_await redis.command("INCR", "counter");
+//
+// Link with -lhiredis. Requires hiredis 0.14 or later, without its TLS. hiredis does not connect
+// again by itself: when a connection is lost, call connect() again. It sends with write(2): ignore
+// SIGPIPE, or a server that ends the connection ends the program.
+#pragma once
+
+#include <hiredis/async.h>
+#include <hiredis/hiredis.h>
+
+#include <array>
+#include <cerrno>
+#include <concepts>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <tambour/adapters/call.h>
+#include <tambour/adapters/hiredis_events.h>
+#include <tambour/base/callback.h>
+#include <tambour/loop/event_loop.h>
+
+#pragma GCC visibility push(default)
+
+namespace tambour::adapters {
+
+/// A copy of a redisReply, which hiredis frees when its callback returns.
+struct RedisValue {
+  explicit RedisValue(const redisReply& reply)
+      : type(reply.type),
+        integer(reply.integer),
+        text(reply.str == nullptr ? std::string() : std::string(reply.str, reply.len)) {
+    elements.reserve(reply.elements);
+    for (std::size_t i = 0; i < reply.elements; ++i) elements.emplace_back(*reply.element[i]);
+  }
+
+  [[nodiscard]] bool is_error() const noexcept { return type == REDIS_REPLY_ERROR; }
+  [[nodiscard]] bool is_nil() const noexcept { return type == REDIS_REPLY_NIL; }
+
+  int type;           ///< REDIS_REPLY_STRING and others.
+  long long integer;  ///< Of REDIS_REPLY_INTEGER.
+  std::string text;   ///< Of a string, a status or an error.
+  std::vector<RedisValue> elements;
+};
+
+/// A connection to a Redis server. Commands may be sent while others are in flight; replies arrive
+/// in the order of the commands.
+///
+/// Ownership: owns the connection. Lifetime: may be destroyed at any time; commands in flight then
+/// fail with ECANCELED. Thread: the loop's.
+/// Cancellation: hiredis cannot withdraw a command. A wait that is stopped or has timed out fails
+/// at once, and the reply is dropped when it arrives.
+/// Errors: ENOTCONN without a connection, and ECONNRESET, EIO, EPROTO or ENOMEM for commands in
+/// flight when it is lost; error_text() then has hiredis' text. An error that the server replies is
+/// a RedisValue with is_error().
+class RedisClient {
+ public:
+  using Reply = Call<RedisValue>::Wait;
+
+  explicit RedisClient(EventLoop& loop) noexcept : loop_(loop) {}
+  RedisClient(const RedisClient&) = delete;
+  RedisClient& operator=(const RedisClient&) = delete;
+  ~RedisClient() { close(); }
+
+  /// Connects to a numeric address, because hiredis resolves names with a blocking call: resolve
+  /// them with dns::Resolver. Closes a former connection.
+  Call<void>::Wait connect(const char* address, int port) {
+    close();
+    return begin(redisAsyncConnect(address, port));
+  }
+  Call<void>::Wait connect_unix(const char* path) {
+    close();
+    return begin(redisAsyncConnectUnix(path));
+  }
+  /// Ends the connection.
+  void close() noexcept {
+    if (context_ == nullptr) return;
+    redisAsyncContext* const context = std::exchange(context_, nullptr);
+    context->data = nullptr;
+    is_connected_ = false;
+    redisAsyncFree(context);
+    if (connecting_ != nullptr)
+      std::exchange(connecting_, nullptr)->finish_later(std::unexpected(system_error(ECANCELED)));
+  }
+  [[nodiscard]] bool is_connected() const noexcept { return is_connected_; }
+  [[nodiscard]] const std::string& error_text() const noexcept { return error_text_; }
+
+  /// Queues a command, which is sent when the current callback ends, and returns the wait for its
+  /// reply. Words may contain any bytes.
+  Reply command(std::span<const std::string_view> words) {
+    if (!is_connected_) return Call<RedisValue>::failed(system_error(ENOTCONN));
+    auto [call, reply] = Call<RedisValue>::begin();
+    if (!send(&replied, call, words)) call->finish(std::unexpected(system_error(ENOTCONN)));
+    return std::move(reply);
+  }
+  template <std::convertible_to<std::string_view>... Words>
+    requires(sizeof...(Words) > 0)
+  Reply command(const Words&... words) {
+    const std::array<std::string_view, sizeof...(Words)> all{std::string_view(words)...};
+    return command(std::span(all));
+  }
+
+  /// Sends SUBSCRIBE or PSUBSCRIBE, which is the first word. `on_message` receives the replies and
+  /// messages as the server sends them, and must not throw; another call replaces it. Send other
+  /// commands through another RedisClient: the server accepts none on this connection any more.
+  /// Fails with ENOTCONN.
+  [[nodiscard]] Result<> subscribe(std::span<const std::string_view> words,
+                                   Callback<void(const RedisValue&)> on_message) {
+    on_message_ = std::move(on_message);
+    if (!is_connected_ || !send(&received, nullptr, words))
+      return std::unexpected(system_error(ENOTCONN));
+    return {};
+  }
+
+ private:
+  static RedisClient* of(const redisAsyncContext* context) {
+    return static_cast<RedisClient*>(context->data);
+  }
+  static Error error_of(const redisAsyncContext* context) noexcept {
+    if (context->data == nullptr) return system_error(ECANCELED);
+    switch (context->err) {
+      case REDIS_ERR_IO:
+        return system_error(EIO);
+      case REDIS_ERR_PROTOCOL:
+        return system_error(EPROTO);
+      case REDIS_ERR_OOM:
+        return system_error(ENOMEM);
+      default:
+        return system_error(ECONNRESET);
+    }
+  }
+
+  Call<void>::Wait begin(redisAsyncContext* context) {
+    if (context == nullptr) return Call<void>::failed(system_error(ENOMEM));
+    if (context->err != 0) {
+      error_text_ = context->errstr;
+      const Error error = system_error(context->err == REDIS_ERR_OOM ? ENOMEM : ECONNREFUSED);
+      redisAsyncFree(context);
+      return Call<void>::failed(error);
+    }
+    context_ = context;
+    context->data = this;
+    RedisEvents::attach(loop_, *context);
+    redisAsyncSetConnectCallback(context, &connected);
+    redisAsyncSetDisconnectCallback(context, &disconnected);
+    auto [call, wait] = Call<void>::begin();
+    connecting_ = call;
+    return std::move(wait);
+  }
+
+  bool send(redisCallbackFn* function, void* data, std::span<const std::string_view> words) {
+    texts_.clear();
+    lengths_.clear();
+    for (const std::string_view word : words) {
+      texts_.push_back(word.data());
+      lengths_.push_back(word.size());
+    }
+    return redisAsyncCommandArgv(context_, function, data, static_cast<int>(words.size()),
+                                 texts_.data(), lengths_.data()) == REDIS_OK;
+  }
+
+  static void connected(const redisAsyncContext* context, int status) {
+    RedisClient* const self = of(context);
+    if (self == nullptr) return;
+    Call<void>* const call = std::exchange(self->connecting_, nullptr);
+    self->is_connected_ = status == REDIS_OK;
+    // hiredis 0.14 uses the context after this callback, so the task must not free it here.
+    if (status == REDIS_OK) return call->finish_later({});
+    self->error_text_ = context->errstr;
+    self->context_ = nullptr;  // hiredis frees it.
+    call->finish_later(std::unexpected(system_error(ECONNREFUSED)));
+  }
+  static void disconnected(const redisAsyncContext* context, int /*status*/) {
+    RedisClient* const self = of(context);
+    if (self == nullptr) return;
+    self->error_text_ = context->errstr;
+    self->context_ = nullptr;
+    self->is_connected_ = false;
+  }
+  static void replied(redisAsyncContext* context, void* reply, void* data) {
+    auto* const call = static_cast<Call<RedisValue>*>(data);
+    if (reply != nullptr) return call->finish(RedisValue(*static_cast<redisReply*>(reply)));
+    if (RedisClient* const self = of(context)) {
+      // The first command that fails: its task may connect again.
+      self->is_connected_ = false;
+      self->error_text_ = context->errstr;
+    }
+    call->finish_later(std::unexpected(error_of(context)));
+  }
+  static void received(redisAsyncContext* context, void* reply, void* /*data*/) {
+    RedisClient* const self = of(context);
+    if (self == nullptr || reply == nullptr || !self->on_message_) return;
+    self->on_message_(RedisValue(*static_cast<redisReply*>(reply)));
+  }
+
+  EventLoop& loop_;
+  redisAsyncContext* context_ = nullptr;
+  Call<void>* connecting_ = nullptr;
+  bool is_connected_ = false;
+  std::string error_text_;
+  Callback<void(const RedisValue&)> on_message_;
+  std::vector<const char*> texts_;
+  std::vector<std::size_t> lengths_;
+};
+
+}  // namespace tambour::adapters
+
+#pragma GCC visibility pop

@@ -1,0 +1,41 @@
+// Results, errors and parameters of PgConnection.
+#pragma once
+
+#include <libpq-fe.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tambour/base/result.h>
+
+#pragma GCC visibility push(default)
+
+namespace tambour::adapters {
+
+/// An Error with the text of libpq. The error is EPROTO if libpq or the server reports it, and the
+/// error of the wait otherwise, such as ECANCELED.
+struct PgError {
+  PgError(const Error& code) : error(code), message(code.message()) {}
+  PgError(const Error& code, std::string text) : error(code), message(std::move(text)) {}
+  operator const Error&() const noexcept { return error; }
+
+  Error error;
+  std::string message;
+  std::string sqlstate;  ///< Of an error that the server reports; see its appendix A.
+};
+
+template <class T = void>
+using PgResult = Result<T, PgError>;
+
+/// A PGresult: use libpq's functions for it, such as PQntuples(), with get().
+using PgRows = std::unique_ptr<PGresult, decltype(&PQclear)>;
+
+/// A parameter of a query, as text; empty: NULL.
+using PgParameters = std::vector<std::optional<std::string>>;
+
+}  // namespace tambour::adapters
+
+#pragma GCC visibility pop

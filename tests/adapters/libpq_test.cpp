@@ -1,0 +1,280 @@
+// PgConnection with PostgreSQL.
+#include <tambour/adapters/libpq.h>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/tambour.h>
+
+#include "adapters/server_process.h"
+#include "support/random.h"
+#include "support/scale.h"
+#include "support/temporary_folder.h"
+
+namespace tambour::libpq_test {
+namespace {
+
+using namespace std::chrono_literals;
+using adapters::PgConnection;
+using adapters::PgRows;
+
+/// One server for all tests of the file: initdb takes a second.
+class Server {
+ public:
+  static Server& shared() {
+    static Server server;
+    return server;
+  }
+  [[nodiscard]] bool is_installed() const { return !postgres_.empty(); }
+  [[nodiscard]] std::string settings() const {
+    return "host=" + folder_.path() + " user=test dbname=postgres";
+  }
+  void start() {
+    process_.emplace(std::vector<std::string>{postgres_, "-D", folder_.path() + "/data", "-k",
+                                              folder_.path(), "-c", "listen_addresses=", "-c",
+                                              "fsync=off", "-c", "max_connections=150"},
+                     folder_.path() + "/log", test::ServerProcess::User::not_root);
+  }
+  void stop() {
+    process_->end(SIGQUIT);  // As a crash: connections are not told.
+  }
+
+ private:
+  Server() {
+    const std::string folders =
+        "/usr/lib/postgresql/15/bin:/usr/lib/postgresql/16/bin:"
+        "/usr/lib/postgresql/17/bin";
+    postgres_ = test::find_program("postgres", folders);
+    if (postgres_.empty()) return;
+    ::chmod(folder_.path().c_str(), 0777);
+    test::ServerProcess initdb(
+        {test::find_program("initdb", folders), "-D", folder_.path() + "/data", "-A", "trust", "-U",
+         "test", "--no-sync", "-E", "UTF8", "--locale=C"},
+        folder_.path() + "/initdb", test::ServerProcess::User::not_root);
+    EXPECT_EQ(initdb.end(0), 0);
+    start();
+  }
+
+  test::TemporaryFolder folder_;
+  std::string postgres_;
+  std::optional<test::ServerProcess> process_;
+};
+
+class Libpq : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!Server::shared().is_installed()) GTEST_SKIP() << "PostgreSQL is not installed";
+  }
+
+  /// Connects as soon as the server accepts connections.
+  static Task<std::optional<PgConnection>> connected() {
+    for (int i = 0; i < 2'000; ++i) {
+      auto connection = co_await PgConnection::connect(Server::shared().settings());
+      if (connection) co_return std::move(*connection);
+      static_cast<void>(co_await sleep_for(5ms));
+    }
+    co_return std::nullopt;
+  }
+
+  /// Runs the task to its end, for at most a minute.
+  void run(Task<> task) {
+    bool is_done = false;
+    TaskScope scope(loop);
+    scope.spawn([&]() -> Task<> {
+      co_await std::move(task);
+      is_done = true;
+    });
+    Timer limit(loop, [&] { loop.stop(); });
+    limit.start(60s);
+    while (!is_done && limit.is_started()) loop.run_once();
+    EXPECT_TRUE(is_done) << "the task did not end";
+  }
+
+  EventLoop loop;
+};
+
+std::string value(const PgRows& rows, int row = 0, int column = 0) {
+  return PQgetvalue(rows.get(), row, column);
+}
+
+TEST_F(Libpq, queries_have_parameters_rows_and_errors) {
+  run([]() -> Task<> {
+    auto connection = co_await connected();
+    auto sum = co_await connection->query("select $1::int + 1, $2::text", "41", std::nullopt);
+    if (!sum) co_return ADD_FAILURE() << sum.error().message, void();
+    EXPECT_EQ(value(*sum), "42");
+    EXPECT_EQ(PQgetisnull(sum->get(), 0, 1), 1);
+    auto many =
+        co_await connection->query("select repeat('x', 1000) from generate_series(1, 5000)");
+    EXPECT_EQ(PQntuples(many->get()), 5000);
+    auto both = co_await connection->query("select 1; select 2");
+    EXPECT_EQ(value(*both), "2");
+    auto wrong = co_await connection->query("selec 1");
+    EXPECT_EQ(wrong.error().sqlstate, "42601");
+    EXPECT_NE(wrong.error().message.find("selec"), std::string::npos);
+    EXPECT_TRUE(connection->is_usable());
+    // The client reads while it writes.
+    const std::string long_text(20'000'000, 'x');
+    auto back = co_await connection->query("select length($1)", long_text);
+    EXPECT_EQ(value(*back), "20000000");
+    auto nowhere = co_await PgConnection::connect("host=/nonexistent dbname=x");
+    EXPECT_NE(nowhere.error().message.find("No such file"), std::string::npos);
+  }());
+}
+
+TEST_F(Libpq, a_pipeline_has_many_queries_in_flight) {
+  run([]() -> Task<> {
+    auto connection = co_await connected();
+    const std::size_t rounds = test::scaled(100);
+    std::size_t results = 0;
+    EXPECT_TRUE(connection->enter_pipeline());
+    for (std::size_t round = 0; round < rounds; ++round) {
+      for (int i = 0; i < 100; ++i)
+        EXPECT_TRUE(connection->queue("select $1::int", std::to_string(i)));
+      auto sent = co_await connection->sync();
+      EXPECT_TRUE(sent);
+      for (int i = 0; i < 100; ++i) {
+        auto rows = co_await connection->next_rows();
+        if (rows && value(*rows) == std::to_string(i)) ++results;
+        auto end = co_await connection->next_rows();
+        EXPECT_EQ(*end, nullptr);
+      }
+      auto end = co_await connection->next_rows();
+      EXPECT_EQ(PQresultStatus(end->get()), PGRES_PIPELINE_SYNC);
+    }
+    EXPECT_EQ(results, rounds * 100);
+    EXPECT_TRUE(connection->exit_pipeline());
+    auto after = co_await connection->query("select 7");
+    EXPECT_EQ(value(*after), "7");
+  }());
+}
+
+TEST_F(Libpq, rows_are_copied_in_both_directions) {
+  run([]() -> Task<> {
+    auto connection = co_await connected();
+    static_cast<void>(co_await connection->query("create temporary table t (a int, b text)"));
+    auto begun = co_await connection->query("copy t from stdin");
+    EXPECT_EQ(PQresultStatus(begun->get()), PGRES_COPY_IN);
+    for (int i = 0; i < 1'000; ++i) {
+      std::string row = std::to_string(i) + "\t" + std::string(1'000, 'y') + "\n";
+      auto put = co_await connection->put_copy_data(std::move(row));
+      EXPECT_TRUE(put);
+    }
+    auto ended = co_await connection->end_copy();
+    EXPECT_STREQ(PQcmdTuples(ended->get()), "1000");
+    auto out = co_await connection->query("copy t to stdout");
+    EXPECT_EQ(PQresultStatus(out->get()), PGRES_COPY_OUT);
+    std::size_t rows = 0;
+    for (;;) {
+      auto row = co_await connection->get_copy_data();
+      if (!row || !row->has_value()) break;
+      ++rows;
+    }
+    EXPECT_EQ(rows, 1'000U);
+    // A COPY that was not read to its end, and one that the client gives up.
+    static_cast<void>(co_await connection->query("copy t to stdout"));
+    auto next = co_await connection->query("select 8");
+    EXPECT_EQ(value(*next), "8");
+    static_cast<void>(co_await connection->query("copy t from stdin"));
+    auto given_up = co_await connection->end_copy("no more");
+    EXPECT_NE(given_up.error().message.find("no more"), std::string::npos);
+    auto last = co_await connection->query("select count(*) from t");
+    EXPECT_EQ(value(*last), "1000");
+  }());
+}
+
+TEST_F(Libpq, notifications_arrive) {
+  run([]() -> Task<> {
+    auto listener = co_await connected();
+    auto sender = co_await connected();
+    static_cast<void>(co_await listener->query("listen news"));
+    auto early = co_await timeout(5ms, listener->next_notification());
+    EXPECT_EQ(early.error().error, system_error(ETIMEDOUT));
+    for (int i = 0; i < 10; ++i) {
+      const std::string text = std::to_string(i);
+      static_cast<void>(co_await sender->query("select pg_notify('news', $1)", text));
+    }
+    for (int i = 0; i < 10; ++i) {
+      auto notification = co_await listener->next_notification();
+      EXPECT_EQ((*notification)->extra, std::to_string(i));
+    }
+  }());
+}
+
+TEST_F(Libpq, a_query_is_cancelled_in_the_server) {
+  run([]() -> Task<> {
+    auto connection = co_await connected();
+    auto slow = co_await timeout(20ms, connection->query("select pg_sleep(60)"));
+    EXPECT_EQ(slow.error().error, system_error(ETIMEDOUT));
+    auto cancelled = co_await connection->cancel();
+    EXPECT_TRUE(cancelled);
+    auto next = co_await connection->query("select 9");
+    EXPECT_EQ(value(*next), "9");
+  }());
+}
+
+Task<> query_many(PgConnection connection, std::size_t queries, test::Random& random,
+                  std::size_t& results, std::size_t& stopped) {
+  for (std::size_t i = 0; i < queries; ++i) {
+    const std::string number = std::to_string(i);
+    if (random.below(2) == 0) {
+      auto rows = co_await connection.query("select $1::int", number);
+      if (rows && value(*rows) == number) ++results;
+      continue;
+    }
+    const auto limit = std::chrono::microseconds(random.below(3'000));
+    auto rows = co_await timeout(limit, connection.query("select $1::int", number));
+    if (rows && value(*rows) == number) ++results;
+    if (!rows && rows.error().error == system_error(ETIMEDOUT)) ++stopped;
+  }
+}
+
+TEST_F(Libpq, half_of_the_queries_of_100_connections_are_stopped_at_random_points) {
+  run([this]() -> Task<> {
+    const std::size_t queries = test::scaled(100);
+    test::Random random;
+    std::size_t results = 0;
+    std::size_t stopped = 0;
+    TaskScope scope(loop);
+    for (int i = 0; i < 100; ++i) {
+      auto connection = co_await connected();
+      scope.spawn(query_many(std::move(*connection), queries, random, results, stopped));
+    }
+    static_cast<void>(co_await scope.join());
+    EXPECT_EQ(results + stopped, 100 * queries);
+    EXPECT_GT(results, 0U);
+    EXPECT_GT(stopped, 0U);
+  }());
+}
+
+TEST_F(Libpq, a_restart_of_the_server_fails_queries_and_connections_are_reset) {
+  run([]() -> Task<> {
+    auto connection = co_await connected();
+    auto slow = connection->query("select pg_sleep(60)");
+    auto stop = []() -> Task<> {
+      static_cast<void>(co_await sleep_for(20ms));
+      Server::shared().stop();
+    };
+    auto [outcome, ignored] = co_await when_all(std::move(slow), stop());
+    EXPECT_FALSE(outcome);
+    EXPECT_FALSE(connection->is_usable());
+    auto refused = co_await connection->reset();
+    EXPECT_FALSE(refused);
+    Server::shared().start();
+    for (int i = 0; i < 2'000 && !connection->is_usable(); ++i) {
+      static_cast<void>(co_await connection->reset());
+      if (!connection->is_usable()) static_cast<void>(co_await sleep_for(5ms));
+    }
+    auto again = co_await connection->query("select 10");
+    EXPECT_EQ(value(*again), "10");
+  }());
+}
+
+}  // namespace
+}  // namespace tambour::libpq_test
