@@ -160,7 +160,8 @@ class FieldWriter {
   static void append(Fields& fields, std::string_view name, std::string_view value) {
     const std::size_t at = fields.text_.size();
     const std::size_t added = name.size() + value.size();
-    if (added > fields.text_.capacity() - at || fields.entries_.size() == fields.entries_.capacity())
+    if (added > fields.text_.capacity() - at ||
+        fields.entries_.size() == fields.entries_.capacity())
       return static_cast<void>(fields.add(name, value));
     fields.text_.resize_and_overwrite(at + added, [&](char* text, std::size_t size) {
       std::memcpy(text + at, name.data(), name.size());
