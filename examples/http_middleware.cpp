@@ -59,7 +59,7 @@ struct Notes {
   }
 };
 
-http::Handler make_handler(Notes& notes, http::Metrics& metrics) {
+http::Handler make_handler(Notes& notes, const metrics::Registry& registry) {
   http::Router router;
   const auto proxies = or_throw(IpNetwork::parse("127.0.0.0/8"));
   router.use(or_throw(http::client_address({.trusted = {proxies}})));
@@ -80,10 +80,7 @@ http::Handler make_handler(Notes& notes, http::Metrics& metrics) {
                                          }));
   router.mount("/notes", std::move(api));
 
-  router.get("/metrics", [&](Request&, Response& response) {
-    response.headers().set("Content-Type", "text/plain; version=0.0.4");
-    response.send(http::format_prometheus(metrics.snapshot()));
-  });
+  router.get("/metrics", http::metrics_handler(registry));
   return std::move(router).handler();
 }
 
@@ -112,14 +109,15 @@ Task<> try_all(EventLoop& loop, std::string url, bool& is_ok) {
 int main(int argc, char** argv) try {
   const Endpoint at = or_throw(Endpoint::parse(argc > 1 ? argv[1] : "127.0.0.1:0"));
   Notes notes;
-  http::Metrics metrics;
+  metrics::Registry registry;
+  http::Metrics metrics(registry);
   http::ServerOptions options;
   options.error_renderer = http::render_negotiated;
   options.on_response = [&](const Request& request, const Response& response) {
     metrics.record(request, response);
   };
   EventLoop loop;
-  auto server = or_throw(http::Server::listen(loop, at, make_handler(notes, metrics), options));
+  auto server = or_throw(http::Server::listen(loop, at, make_handler(notes, registry), options));
   const std::string origin = "http://" + server.endpoint().to_string();
   std::fprintf(stderr, "listening on %s\n", origin.c_str());
   bool is_ok = argc > 1;

@@ -9,6 +9,7 @@
 #include <tambour/fs.h>       // IWYU pragma: export
 #include <tambour/http.h>     // IWYU pragma: export
 #include <tambour/loop.h>     // IWYU pragma: export
+#include <tambour/metrics.h>  // IWYU pragma: export
 #include <tambour/net.h>      // IWYU pragma: export
 #include <tambour/process.h>  // IWYU pragma: export
 #include <tambour/sim.h>      // IWYU pragma: export

@@ -15,6 +15,9 @@ using namespace tambour::detail;  // NOLINT(google-build-using-namespace)
 namespace tambour::http::detail {
 using namespace tambour::detail;  // NOLINT(google-build-using-namespace)
 }
+namespace tambour::metrics::detail {
+using namespace tambour::detail;  // NOLINT(google-build-using-namespace)
+}
 namespace tambour::sim::detail {
 using namespace tambour::detail;  // NOLINT(google-build-using-namespace)
 }

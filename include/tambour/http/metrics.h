@@ -1,52 +1,18 @@
-// Counters of requests, errors, bytes and durations, for each route.
+// Counters of requests, errors, bytes and durations for each route, and a handler for /metrics.
 #pragma once
 
-#include <array>
-#include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <memory>
-#include <span>
-#include <string>
-#include <vector>
 
-#include <tambour/base/clock.h>
 #include <tambour/detail/namespaces.h>
+#include <tambour/http/handler.h>
 #include <tambour/http/request.h>
 #include <tambour/http/response.h>
+#include <tambour/metrics/registry.h>
 
 #pragma GCC visibility push(default)
 
 namespace tambour::http {
-
-/// The counters of one method and route.
-struct RouteMetrics {
-  /// The upper bounds of the buckets of `durations`; the last bucket has none.
-  static constexpr std::array<Duration, 14> bounds = {
-      std::chrono::microseconds(500),  std::chrono::milliseconds(1),
-      std::chrono::microseconds(2500), std::chrono::milliseconds(5),
-      std::chrono::milliseconds(10),   std::chrono::milliseconds(25),
-      std::chrono::milliseconds(50),   std::chrono::milliseconds(100),
-      std::chrono::milliseconds(250),  std::chrono::milliseconds(500),
-      std::chrono::seconds(1),         std::chrono::milliseconds(2500),
-      std::chrono::seconds(5),         std::chrono::seconds(10)};
-
-  /// "GET"; "other" for methods that are not registered; empty if the request was rejected before
-  /// its method was known.
-  std::string method{};
-  /// Request::route(): empty if no route matched. "(other)" for routes beyond routes_max.
-  std::string route{};
-  std::uint64_t requests = 0;
-  /// By the first digit of the status, from 2xx on; 101 counts as 2xx.
-  std::array<std::uint64_t, 4> statuses{};
-  std::uint64_t failed = 0;          ///< Responses that the client has not received completely.
-  std::uint64_t request_bytes = 0;   ///< Of bodies, as they were received.
-  std::uint64_t response_bytes = 0;  ///< Of bodies, as they were sent.
-  /// From the complete head of the request until the response was complete, in real time, including
-  /// the time in which a handler computes.
-  std::array<std::uint64_t, bounds.size() + 1> durations{};
-  Duration duration_sum{};
-};
 
 struct MetricsOptions {
   /// The combinations of method and route that are counted separately. Further ones are counted as
@@ -54,24 +20,34 @@ struct MetricsOptions {
   std::size_t routes_max = 256;
 };
 
-/// Counters that any number of servers and loops add to.
+/// Metrics of requests that any number of servers and loops add to.
 ///
-///   http::Metrics metrics;
+///   metrics::Registry registry;
+///   http::Metrics metrics(registry);
 ///   options.on_response = [&](const auto& request, const auto& response) {
 ///     metrics.record(request, response);
 ///   };
-///   router.get("/metrics", [&](auto&, auto& response) {
-///     response.headers().set("Content-Type", "text/plain; version=0.0.4");
-///     response.send(http::format_prometheus(metrics.snapshot()));
-///   });
+///   router.get("/metrics", http::metrics_handler(registry));
 ///
-/// Memory: up to 300 bytes and the names for each route and for each of at most 16 groups of
-/// threads, allocated when a route is first counted; counting a known route allocates nothing.
-/// Thread: any. It must exist as long as the servers.
+/// | metric | labels |
+/// |---|---|
+/// | http_requests_total | method, route, status: "2xx" to "5xx"; 101 counts as 2xx |
+/// | http_response_failures_total: responses that the client did not receive completely | method,
+///   route |
+/// | http_request_body_bytes_total, http_response_body_bytes_total, as they were received and
+///   sent | method, route |
+/// | http_request_duration_seconds, a histogram: from the complete head of a request until its
+///   response was complete, in real time | method, route |
+///
+/// The label `method` is "other" for methods that are not registered, and empty if the request was
+/// rejected before its method was known. `route` is Request::route(): empty if no route matched.
+///
+/// Memory: about 4 KiB for each route. Counting a known route allocates nothing. Thread: any. It
+/// must exist as long as the servers, and not longer than the registry.
 class Metrics {
  public:
-  /// Throws std::bad_alloc.
-  explicit Metrics(MetricsOptions options = {});
+  /// Throws std::bad_alloc. Aborts if the registry has one of these names with another meaning.
+  explicit Metrics(metrics::Registry& registry, MetricsOptions options = {});
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;
   ~Metrics();
@@ -79,20 +55,16 @@ class Metrics {
   /// For ServerOptions::on_response. Out of memory, a new route is counted as "(other)".
   void record(const Request& request, const Response& response) noexcept;
 
-  /// The sums over all threads, ordered by route and method. Throws std::bad_alloc.
-  [[nodiscard]] std::vector<RouteMetrics> snapshot() const;
-
  private:
-  class [[gnu::visibility("hidden")]] Shard;
+  class [[gnu::visibility("hidden")]] Routes;
 
-  std::unique_ptr<Shard[]> shards_;
+  std::unique_ptr<Routes> routes_;
 };
 
-/// The text format of Prometheus (version 0.0.4): http_requests_total,
-/// http_response_failures_total, http_request_body_bytes_total, http_response_body_bytes_total, and
-/// the histogram http_request_duration_seconds, with the labels `method` and `route`. Throws
-/// std::bad_alloc.
-[[nodiscard]] std::string format_prometheus(std::span<const RouteMetrics> metrics);
+/// Answers with the metrics of `registry`, as OpenMetrics if the field Accept prefers it, else in
+/// the text format of Prometheus. A long answer is formatted and sent in pieces, between which the
+/// loop serves other events. The registry must exist as long as the handler.
+[[nodiscard]] Handler metrics_handler(const metrics::Registry& registry);
 
 }  // namespace tambour::http
 

@@ -1,29 +1,36 @@
-// Metrics: counters in shards, of which each thread uses one, and their sums.
+// Metrics: the series of each route, which the threads cache, and the handler for /metrics.
 #include <tambour/http/metrics.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
-#include <cstdio>
+#include <cstdint>
 #include <map>
 #include <mutex>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <tambour/loop/event_loop.h>
+#include <tambour/metrics/exposition.h>
+#include <tambour/task/sleep.h>
 
+#include "http/coding/lists.h"
 #include "loop/core.h"
 
 namespace tambour::http {
 namespace {
 
-constexpr std::size_t shards_count = 16;
+constexpr std::size_t caches_count = 16;
 constexpr std::string_view other_routes = "(other)";
 constexpr std::string_view other_methods = "other";
+constexpr std::array<std::string_view, 4> status_classes = {"2xx", "3xx", "4xx", "5xx"};
 
-std::size_t shard_of_thread() noexcept {
+std::size_t cache_of_thread() noexcept {
   static constinit std::atomic<std::size_t> threads{0};
   thread_local const std::size_t index = threads.fetch_add(1, std::memory_order_relaxed);
-  return index % shards_count;
+  return index % caches_count;
 }
 
 /// A method that a client has invented must not become a name of its own.
@@ -56,166 +63,180 @@ Measured measure(const Request& request, const Response& response) noexcept {
   return measured;
 }
 
-void add(RouteMetrics& to, const Measured& measured) noexcept {
-  ++to.requests;
-  ++to.statuses[measured.status_class];
-  if (measured.has_failed) ++to.failed;
-  to.request_bytes += measured.request_bytes;
-  to.response_bytes += measured.response_bytes;
-  to.duration_sum += measured.duration;
-  const auto bound = std::ranges::lower_bound(RouteMetrics::bounds, measured.duration);
-  ++to.durations[static_cast<std::size_t>(bound - RouteMetrics::bounds.begin())];
-}
+/// The series of one method and route.
+struct Route {
+  std::string method;
+  std::string route;
+  std::array<metrics::Counter, status_classes.size()> statuses;
+  metrics::Counter failures;
+  metrics::Counter request_bytes;
+  metrics::Counter response_bytes;
+  metrics::Histogram durations;
 
-void add(RouteMetrics& to, const RouteMetrics& other) noexcept {
-  to.requests += other.requests;
-  to.failed += other.failed;
-  to.request_bytes += other.request_bytes;
-  to.response_bytes += other.response_bytes;
-  to.duration_sum += other.duration_sum;
-  for (std::size_t i = 0; i < to.statuses.size(); ++i) to.statuses[i] += other.statuses[i];
-  for (std::size_t i = 0; i < to.durations.size(); ++i) to.durations[i] += other.durations[i];
-}
-
-}  // namespace
-
-/// Used by one thread of sixteen, so that its lock is rarely contended.
-class alignas(64) Metrics::Shard {
- public:
-  void set_routes_max(std::size_t routes_max) noexcept { routes_max_ = routes_max; }
-
-  void record(std::string_view method, std::string_view route, const Measured& measured) noexcept {
-    const std::lock_guard lock(mutex_);
-    add(find(method, route), measured);
+  void record(const Measured& measured) noexcept {
+    statuses[measured.status_class].add();
+    if (measured.has_failed) failures.add();
+    request_bytes.add(measured.request_bytes);
+    response_bytes.add(measured.response_bytes);
+    durations.observe(measured.duration);
   }
+};
 
-  /// Calls `entry` for each route.
-  void for_each(auto entry) const {
-    const std::lock_guard lock(mutex_);
-    for (const auto& [key, metrics] : routes_) entry(*metrics);
-    if (others_.requests > 0) entry(others_);
+using Key = std::pair<std::string_view, std::string_view>;  ///< Views into the route.
+
+/// The families of all routes.
+class Families {
+ public:
+  /// One more than routes_max, for other routes.
+  Families(metrics::Registry& registry, std::size_t routes)
+      : requests_(registry.counters("http_requests_total", "Requests, by class of the status.",
+                                    {"method", "route", "status"},
+                                    {.series_max = status_classes.size() * routes})),
+        failures_(registry.counters("http_response_failures_total",
+                                    "Responses that the client did not receive completely.",
+                                    labels(), {.series_max = routes})),
+        request_bytes_(registry.counters("http_request_body_bytes_total",
+                                         "Bytes of the bodies of requests, as received.", labels(),
+                                         {.series_max = routes})),
+        response_bytes_(registry.counters("http_response_body_bytes_total",
+                                          "Bytes of the bodies of responses, as sent.", labels(),
+                                          {.series_max = routes})),
+        durations_(
+            registry.histograms("http_request_duration_seconds",
+                                "Time from the head of a request to the end of its response.",
+                                labels(), metrics::duration_bounds, {.series_max = routes})) {}
+
+  [[nodiscard]] std::unique_ptr<Route> make_route(std::string_view method,
+                                                  std::string_view route) const {
+    const auto requests = [&](std::size_t i) {
+      return requests_.with({method, route, status_classes[i]});
+    };
+    return std::make_unique<Route>(
+        Route{.method = std::string(method),
+              .route = std::string(route),
+              .statuses = {requests(0), requests(1), requests(2), requests(3)},
+              .failures = failures_.with({method, route}),
+              .request_bytes = request_bytes_.with({method, route}),
+              .response_bytes = response_bytes_.with({method, route}),
+              .durations = durations_.with({method, route})});
   }
 
  private:
-  using Key = std::pair<std::string_view, std::string_view>;  ///< Views into the value.
+  static std::vector<std::string> labels() { return {"method", "route"}; }
 
-  RouteMetrics& find(std::string_view method, std::string_view route) noexcept {
-    if (const auto found = routes_.find(Key(route, method)); found != routes_.end())
+  metrics::Family<metrics::Counter> requests_;
+  metrics::Family<metrics::Counter> failures_;
+  metrics::Family<metrics::Counter> request_bytes_;
+  metrics::Family<metrics::Counter> response_bytes_;
+  metrics::Family<metrics::Histogram> durations_;
+};
+
+}  // namespace
+
+class Metrics::Routes {
+ public:
+  Routes(metrics::Registry& registry, std::size_t routes_max)
+      : families_(registry, routes_max + 1),
+        routes_max_(routes_max),
+        others_(families_.make_route({}, other_routes)) {}
+
+  Route& find(std::string_view method, std::string_view route) noexcept {
+    Cache& cache = caches_[cache_of_thread()];
+    const std::lock_guard lock(cache.mutex);
+    const Key key(route, method);
+    if (const auto found = cache.routes.find(key); found != cache.routes.end())
       return *found->second;
-    if (routes_.size() >= routes_max_) return others_;
     try {
-      auto added = std::make_unique<RouteMetrics>();
-      added->method = method;
-      added->route = route;
-      const Key key(added->route, added->method);
-      return *routes_.emplace(key, std::move(added)).first->second;
+      Route& added = find_or_add(key);
+      if (&added != others_.get()) cache.routes.emplace(Key(added.route, added.method), &added);
+      return added;
     } catch (const std::exception&) {
-      return others_;
+      return *others_;
     }
   }
 
-  mutable std::mutex mutex_;
-  std::size_t routes_max_ = 0;
-  std::map<Key, std::unique_ptr<RouteMetrics>> routes_;
-  RouteMetrics others_{.route = std::string(other_routes)};
+ private:
+  /// Used by one thread of sixteen, so that its lock is rarely contended.
+  struct alignas(64) Cache {
+    std::mutex mutex;
+    std::map<Key, Route*> routes;
+  };
+
+  Route& find_or_add(const Key& key) {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = routes_.find(key); found != routes_.end()) return *found->second;
+    if (routes_.size() >= routes_max_) return *others_;
+    auto added = families_.make_route(key.second, key.first);
+    const Key views(added->route, added->method);
+    return *routes_.emplace(views, std::move(added)).first->second;
+  }
+
+  Families families_;
+  const std::size_t routes_max_;
+  const std::unique_ptr<Route> others_;
+  std::mutex mutex_;
+  std::map<Key, std::unique_ptr<Route>> routes_;
+  std::array<Cache, caches_count> caches_;
 };
 
-Metrics::Metrics(MetricsOptions options) : shards_(std::make_unique<Shard[]>(shards_count)) {
-  for (std::size_t i = 0; i < shards_count; ++i) shards_[i].set_routes_max(options.routes_max);
-}
+Metrics::Metrics(metrics::Registry& registry, MetricsOptions options)
+    : routes_(std::make_unique<Routes>(registry, options.routes_max)) {}
 Metrics::~Metrics() = default;
 
 void Metrics::record(const Request& request, const Response& response) noexcept {
-  shards_[shard_of_thread()].record(label_of(request.head()), request.route(),
-                                    measure(request, response));
-}
-
-std::vector<RouteMetrics> Metrics::snapshot() const {
-  std::map<std::pair<std::string, std::string>, RouteMetrics> sums;
-  for (std::size_t i = 0; i < shards_count; ++i) {
-    shards_[i].for_each([&sums](const RouteMetrics& entry) {
-      RouteMetrics& sum = sums[{entry.route, entry.method}];
-      sum.route = entry.route;
-      sum.method = entry.method;
-      add(sum, entry);
-    });
-  }
-  std::vector<RouteMetrics> all;
-  all.reserve(sums.size());
-  for (auto& [key, metrics] : sums) all.push_back(std::move(metrics));
-  return all;
+  routes_->find(label_of(request.head()), request.route()).record(measure(request, response));
 }
 
 namespace {
 
-std::string labels_of(const RouteMetrics& metrics) {
-  std::string text = "method=\"" + metrics.method + "\",route=\"";
-  for (const char c : metrics.route) {
-    if (c == '"' || c == '\\') text += '\\';
-    text += c;
+/// Prometheus asks for both formats and prefers one by a quality.
+metrics::Format format_for(const Fields& fields) noexcept {
+  int open_metrics = 0;
+  int text = 0;
+  for (std::size_t at = fields.find("Accept"); at != fields.size();
+       at = fields.find("Accept", at + 1)) {
+    for (const std::string_view element : detail::coding::ListElements(fields[at].value)) {
+      const auto preference = detail::coding::parse_preference(element);
+      if (!preference) continue;
+      if (equal_ignoring_case(preference->name, "application/openmetrics-text"))
+        open_metrics = std::max(open_metrics, preference->quality);
+      else if (equal_ignoring_case(preference->name, "text/plain"))
+        text = std::max(text, preference->quality);
+    }
   }
-  return text += '"';
+  return open_metrics > 0 && open_metrics >= text ? metrics::Format::open_metrics
+                                                  : metrics::Format::prometheus_text;
 }
 
-std::string seconds_text(Duration duration) {
-  std::array<char, 32> digits{};
-  const double seconds = std::chrono::duration<double>(duration).count();
-  const int size = std::snprintf(digits.data(), digits.size(), "%.9g", seconds);
-  return {digits.data(), static_cast<std::size_t>(size)};
-}
-
-void append_sample(std::string& to, std::string_view name, std::string_view labels,
-                   std::string_view value) {
-  to.append(name).append("{").append(labels).append("} ").append(value).append("\n");
-}
-
-void append_type(std::string& to, std::string_view name, std::string_view type) {
-  to.append("# TYPE ").append(name).append(" ").append(type).append("\n");
-}
-
-void append_counter(std::string& to, std::string_view name, std::span<const RouteMetrics> all,
-                    std::uint64_t RouteMetrics::* member) {
-  append_type(to, name, "counter");
-  for (const RouteMetrics& metrics : all)
-    append_sample(to, name, labels_of(metrics), std::to_string(metrics.*member));
-}
-
-void append_histogram(std::string& to, const RouteMetrics& metrics) {
-  const std::string labels = labels_of(metrics);
-  std::uint64_t sum = 0;
-  for (std::size_t i = 0; i < metrics.durations.size(); ++i) {
-    sum += metrics.durations[i];
-    const bool is_last = i == RouteMetrics::bounds.size();
-    const std::string bound = is_last ? "+Inf" : seconds_text(RouteMetrics::bounds[i]);
-    std::string labels_of_bucket = labels;
-    labels_of_bucket.append(",le=\"").append(bound).append("\"");
-    append_sample(to, "http_request_duration_seconds_bucket", labels_of_bucket,
-                  std::to_string(sum));
+Task<> send_metrics(const metrics::Registry& registry, Request& request, Response& response) {
+  const metrics::Format format = format_for(request.headers());
+  response.headers().set("Content-Type", std::string(metrics::content_type(format)));
+  response.headers().set("Vary", "Accept");
+  metrics::Exposition exposition(registry, format);
+  std::string text;
+  bool more = exposition.next(text);
+  if (!more) {
+    response.send(std::move(text));
+    co_return;
   }
-  append_sample(to, "http_request_duration_seconds_sum", labels,
-                seconds_text(metrics.duration_sum));
-  append_sample(to, "http_request_duration_seconds_count", labels, std::to_string(sum));
+  while (more) {
+    const Result<> written = co_await response.write(std::string_view(text));
+    if (!written) co_return;
+    const Result<> resumed = co_await sleep_for(Duration::zero());
+    if (!resumed) co_return;
+    text.clear();
+    more = exposition.next(text);
+  }
+  const Result<> written = co_await response.write(std::string_view(text));
+  if (written) static_cast<void>(response.end());
 }
 
 }  // namespace
 
-std::string format_prometheus(std::span<const RouteMetrics> metrics) {
-  std::string text;
-  append_type(text, "http_requests_total", "counter");
-  for (const RouteMetrics& entry : metrics) {
-    for (std::size_t i = 0; i < entry.statuses.size(); ++i) {
-      if (entry.statuses[i] == 0) continue;
-      append_sample(text, "http_requests_total",
-                    labels_of(entry) + ",status=\"" + std::to_string(i + 2) + "xx\"",
-                    std::to_string(entry.statuses[i]));
-    }
-  }
-  append_counter(text, "http_response_failures_total", metrics, &RouteMetrics::failed);
-  append_counter(text, "http_request_body_bytes_total", metrics, &RouteMetrics::request_bytes);
-  append_counter(text, "http_response_body_bytes_total", metrics, &RouteMetrics::response_bytes);
-  append_type(text, "http_request_duration_seconds", "histogram");
-  for (const RouteMetrics& entry : metrics) append_histogram(text, entry);
-  return text;
+Handler metrics_handler(const metrics::Registry& registry) {
+  return [&registry](Request& request, Response& response) {
+    return send_metrics(registry, request, response);
+  };
 }
 
 }  // namespace tambour::http

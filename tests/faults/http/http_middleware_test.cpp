@@ -80,7 +80,8 @@ std::string exchange(EventLoop& loop) {
   std::string received;
   try {
     bool failed = false;
-    http::Metrics metrics;
+    metrics::Registry registry;
+    http::Metrics metrics(registry);
     http::ServerOptions options;
     options.error_renderer = http::render_negotiated;
     options.on_response = [&](const Request& request, const Response& response) {
@@ -98,7 +99,7 @@ std::string exchange(EventLoop& loop) {
     limit.start(10s);
     while (!late && (!client.empty() || server->connections() > 0)) loop.run_once();
     EXPECT_FALSE(late);
-    static_cast<void>(http::format_prometheus(metrics.snapshot()));
+    static_cast<void>(metrics::format_metrics(registry));
     if (failed) return "no memory";
   } catch (const std::bad_alloc&) {
     return "no memory";

@@ -1,6 +1,5 @@
 // Counters by route.
 #include <chrono>
-#include <numeric>
 #include <string>
 #include <thread>
 #include <utility>
@@ -12,18 +11,18 @@
 
 #include "http/support/serving.h"
 
-namespace tambour::metrics_test {
+namespace tambour::http_metrics_test {
 namespace {
 
 using namespace std::chrono_literals;
 using http::Metrics;
 using http::Request;
 using http::Response;
-using http::RouteMetrics;
 
 class HttpMetrics : public test::Serving {
  public:
-  explicit HttpMetrics(std::size_t routes_max = 256) : metrics_({.routes_max = routes_max}) {
+  explicit HttpMetrics(std::size_t routes_max = 256)
+      : metrics_(registry_, {.routes_max = routes_max}) {
     http::Router router;
     router.get("/wait/{id}", [](Request&, Response& response) -> Task<> {
       static_cast<void>(co_await sleep_for(30ms));
@@ -44,14 +43,24 @@ class HttpMetrics : public test::Serving {
   void request(const std::string& line, const std::string& rest = "\r\n") {
     static_cast<void>(ask(line + " HTTP/1.1\r\nHost: a\r\nConnection: close\r\n" + rest));
   }
-  /// The counters of a route; all zero if there are none.
-  RouteMetrics of(const std::string& method, const std::string& route) {
-    for (const RouteMetrics& metrics : metrics_.snapshot()) {
-      if (metrics.method == method && metrics.route == route) return metrics;
-    }
-    return {};
+  /// The value of a sample; -1 if there is none.
+  double value(const std::string& sample) const {
+    const std::string text = "\n" + metrics::format_metrics(registry_);
+    const std::size_t found = text.find("\n" + sample + " ");
+    return found == std::string::npos ? -1 : std::stod(text.substr(found + sample.size() + 2));
+  }
+  static std::string labels(const std::string& method, const std::string& route) {
+    return "method=\"" + method + "\",route=\"" + route + "\"";
+  }
+  double requests(const std::string& method, const std::string& route,
+                  const std::string& status) const {
+    return value("http_requests_total{" + labels(method, route) + ",status=\"" + status + "\"}");
+  }
+  double of(const std::string& name, const std::string& method, const std::string& route) const {
+    return value(name + "{" + labels(method, route) + "}");
   }
 
+  metrics::Registry registry_;
   Metrics metrics_;
 };
 
@@ -65,42 +74,22 @@ TEST_F(HttpMetrics, count_requests_by_route) {
   request("INVENTED /c");
   request("GET /d", "Bad Field: x\r\n\r\n");
   static_cast<void>(ask("\x16\x03\x01\r\n"));
-  const RouteMetrics wait = of("GET", "/wait/{id}");
-  EXPECT_EQ(wait.requests, 2U);
-  EXPECT_EQ(wait.statuses[0], 2U);
-  EXPECT_EQ(wait.response_bytes, 10U);
-  EXPECT_EQ(wait.failed, 0U);
-  EXPECT_GE(wait.duration_sum, 60ms);
-  EXPECT_EQ(wait.durations[6], 2U);  // Up to 50 ms.
-  const RouteMetrics echo = of("POST", "/echo");
-  EXPECT_EQ(echo.request_bytes, 5U);
-  EXPECT_EQ(echo.response_bytes, 5U);
-  EXPECT_EQ(of("GET", "/throw").statuses[3], 1U);
-  EXPECT_EQ(of("GET", "").statuses[2], 3U);  // 404 twice, and 400.
-  EXPECT_EQ(of("other", "").statuses[2], 1U);
-  EXPECT_EQ(of("", "").statuses[2], 1U);
-  EXPECT_EQ(metrics_.snapshot().size(), 6U);
-}
-
-TEST_F(HttpMetrics, have_the_format_of_prometheus) {
-  RouteMetrics metrics{.method = "GET", .route = "/a\"{b}"};
-  metrics.requests = 3;
-  metrics.statuses = {2, 0, 0, 1};
-  metrics.durations[0] = 2;
-  metrics.durations.back() = 1;
-  metrics.duration_sum = 12'500ms;
-  const std::string text = http::format_prometheus(std::vector{metrics});
-  const std::string labels = "method=\"GET\",route=\"/a\\\"{b}\"";
-  for (const std::string& line : {
-           "# TYPE http_requests_total counter\nhttp_requests_total{" + labels +
-               ",status=\"2xx\"} 2\nhttp_requests_total{" + labels + ",status=\"5xx\"} 1\n",
-           "http_request_duration_seconds_bucket{" + labels + ",le=\"0.0005\"} 2\n",
-           "http_request_duration_seconds_bucket{" + labels + ",le=\"10\"} 2\n",
-           "http_request_duration_seconds_bucket{" + labels + ",le=\"+Inf\"} 3\n",
-           "http_request_duration_seconds_sum{" + labels + "} 12.5\n",
-           "http_request_duration_seconds_count{" + labels + "} 3\n",
-       })
-    EXPECT_NE(text.find(line), std::string::npos) << line << text;
+  EXPECT_EQ(requests("GET", "/wait/{id}", "2xx"), 2);
+  EXPECT_EQ(requests("GET", "/wait/{id}", "5xx"), 0);
+  EXPECT_EQ(of("http_response_body_bytes_total", "GET", "/wait/{id}"), 10);
+  EXPECT_EQ(of("http_response_failures_total", "GET", "/wait/{id}"), 0);
+  EXPECT_GE(of("http_request_duration_seconds_sum", "GET", "/wait/{id}"), 0.06);
+  EXPECT_EQ(of("http_request_duration_seconds_count", "GET", "/wait/{id}"), 2);
+  EXPECT_EQ(value("http_request_duration_seconds_bucket{" + labels("GET", "/wait/{id}") +
+                  ",le=\"0.025\"}"),
+            0);
+  EXPECT_EQ(of("http_request_body_bytes_total", "POST", "/echo"), 5);
+  EXPECT_EQ(of("http_response_body_bytes_total", "POST", "/echo"), 5);
+  EXPECT_EQ(requests("GET", "/throw", "5xx"), 1);
+  EXPECT_EQ(requests("GET", "", "4xx"), 3);  // 404 twice, and 400.
+  EXPECT_EQ(requests("other", "", "4xx"), 1);
+  EXPECT_EQ(requests("", "", "4xx"), 1);
+  EXPECT_EQ(requests("INVENTED", "", "4xx"), -1);
 }
 
 class FewHttpMetrics : public HttpMetrics {
@@ -112,15 +101,42 @@ TEST_F(FewHttpMetrics, have_a_limit_of_routes) {
   request("GET /wait/1");
   request("GET /throw");
   request("GET /none");
-  EXPECT_EQ(of("GET", "/wait/{id}").requests, 1U);
-  EXPECT_EQ(of("", "(other)").requests, 2U);
-  EXPECT_EQ(metrics_.snapshot().size(), 2U);
+  EXPECT_EQ(requests("GET", "/wait/{id}", "2xx"), 1);
+  EXPECT_EQ(requests("", "(other)", "4xx"), 1);
+  EXPECT_EQ(requests("", "(other)", "5xx"), 1);
+  EXPECT_EQ(requests("GET", "/throw", "5xx"), -1);
+}
+
+TEST_F(HttpMetrics, are_sent_in_the_format_that_the_client_prefers) {
+  http::Router router;
+  const auto many = registry_.counters("many_total", "", {"n"}, {.series_max = 1000});
+  for (int i = 0; i < 1000; ++i) many.with({std::to_string(i)}).add();
+  router.get("/metrics", http::metrics_handler(registry_));
+  serve(std::move(router).handler());
+  const auto get = [this](const std::string& accept) {
+    return ask("GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n" + accept + "\r\n");
+  };
+  const std::string text = get("");
+  EXPECT_NE(text.find("Content-Type: text/plain; version=0.0.4"), std::string::npos);
+  EXPECT_NE(text.find("many_total{n=\"0\"} 1\n"), std::string::npos);
+  EXPECT_NE(text.find("many_total{n=\"999\"} 1\n"), std::string::npos);
+  // What Prometheus 2.42 sends.
+  const std::string open_metrics =
+      get("Accept: application/openmetrics-text;version=1.0.0,"
+          "application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,"
+          "*/*;q=0.1\r\n");
+  EXPECT_NE(open_metrics.find("Content-Type: application/openmetrics-text; version=1.0.0"),
+            std::string::npos);
+  EXPECT_NE(open_metrics.find("# EOF\n"), std::string::npos);
+  EXPECT_NE(get("Accept: application/openmetrics-text;q=0.1, text/plain\r\n").find("text/plain"),
+            std::string::npos);
 }
 
 /// The clock of a loop does not advance while a handler computes.
 TEST(HttpMetricsOfGroups, are_sums_in_real_time) {
   constexpr int connections = 8;
-  Metrics metrics;
+  metrics::Registry registry;
+  Metrics metrics(registry);
   LoopGroup group({.threads = 2});
   http::Router router;
   router.get("/compute", [](Request&, Response& response) {
@@ -148,12 +164,18 @@ TEST(HttpMetricsOfGroups, are_sums_in_real_time) {
   loop.run();
   group.stop();
   group.join();
-  const std::vector<RouteMetrics> all = metrics.snapshot();
-  ASSERT_EQ(all.size(), 1U);
-  EXPECT_EQ(all[0].requests, static_cast<std::uint64_t>(connections));
-  EXPECT_GE(all[0].duration_sum, connections * 3ms);
-  EXPECT_EQ(all[0].durations[0] + all[0].durations[1] + all[0].durations[2], 0U);
+  metrics::Histogram durations =
+      registry
+          .histograms("http_request_duration_seconds",
+                      "Time from the head of a request to the end of its response.",
+                      {"method", "route"})
+          .with({"GET", "/compute"});
+  EXPECT_GE(durations.sum(), connections * 0.003);
+  EXPECT_EQ(durations.count(0) + durations.count(1) + durations.count(2), 0U);
+  EXPECT_EQ(durations.count(3) + durations.count(4) + durations.count(5) + durations.count(6) +
+                durations.count(7) + durations.count(8),
+            static_cast<std::uint64_t>(connections));
 }
 
 }  // namespace
-}  // namespace tambour::metrics_test
+}  // namespace tambour::http_metrics_test

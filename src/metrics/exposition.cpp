@@ -1,0 +1,190 @@
+// The text formats: https://prometheus.io/docs/instrumenting/exposition_formats/ and
+// https://prometheus.io/docs/specs/om/open_metrics_spec/.
+#include <tambour/metrics/exposition.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include "metrics/state.h"
+
+namespace tambour::metrics {
+namespace {
+
+using detail::Description;
+using detail::Kind;
+
+constexpr std::string_view total = "_total";
+
+/// The shortest text that is read as the same number.
+void append_number(std::string& to, double number) {
+  if (std::isnan(number)) {
+    to += "NaN";
+  } else if (std::isinf(number)) {
+    to += number < 0 ? "-Inf" : "+Inf";
+  } else {
+    std::array<char, 32> digits{};
+    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
+    to.append(digits.data(), end);
+  }
+}
+
+/// OpenMetrics wants bounds of buckets that can be told from integers.
+void append_bound(std::string& to, double bound, Format format) {
+  const std::size_t begin = to.size();
+  append_number(to, bound);
+  if (format == Format::open_metrics && to.find_first_of(".eN", begin) == std::string::npos)
+    to += ".0";
+}
+
+/// `quotes` are escaped in values of labels, and in all texts of OpenMetrics.
+void append_escaped(std::string& to, std::string_view text, bool quotes) {
+  for (const char c : text) {
+    if (c == '\n') {
+      to += "\\n";
+      continue;
+    }
+    if (c == '\\' || (quotes && c == '"')) to += '\\';
+    to += c;
+  }
+}
+
+std::string_view name_of(Kind kind) noexcept {
+  switch (kind) {
+    case Kind::counter:
+      return "counter";
+    case Kind::gauge:
+      return "gauge";
+    case Kind::histogram:
+      return "histogram";
+  }
+  return "unknown";
+}
+
+/// Appends the lines of one metric.
+class FamilyWriter {
+ public:
+  FamilyWriter(std::string& to, const detail::Family& family, Format format) noexcept
+      : to_(to), family_(family), description_(family.description()), format_(format) {}
+
+  void append_head() {
+    const bool is_open_metrics = format_ == Format::open_metrics;
+    std::string_view name = description_.name;
+    if (is_open_metrics && description_.kind == Kind::counter) name.remove_suffix(total.size());
+    if (!family_.help().empty()) {
+      to_.append("# HELP ").append(name).append(" ");
+      append_escaped(to_, family_.help(), is_open_metrics);
+      to_ += '\n';
+    }
+    to_.append("# TYPE ").append(name).append(" ").append(name_of(description_.kind)).append("\n");
+  }
+
+  void append_computed(double value) {
+    append_name("", nullptr);
+    append_number(to_, value);
+    to_ += '\n';
+  }
+
+  void append_series(const detail::Series& series) {
+    switch (description_.kind) {
+      case Kind::counter:
+        append_integer("", series, detail::Family::counter(series).value());
+        break;
+      case Kind::gauge:
+        append_name("", &series);
+        append_number(to_, detail::Family::gauge(series).value());
+        to_ += '\n';
+        break;
+      case Kind::histogram:
+        append_histogram(series, family_.histogram(series));
+        break;
+    }
+  }
+
+ private:
+  /// "name_suffix{label="value",le="bound"} ".
+  void append_name(std::string_view suffix, const detail::Series* series,
+                   const double* bound = nullptr) {
+    to_.append(description_.name).append(suffix);
+    char before = '{';
+    for (std::size_t i = 0; series != nullptr && i < series->values.size(); ++i) {
+      to_.append(1, std::exchange(before, ',')).append(description_.labels[i]).append("=\"");
+      append_escaped(to_, series->values[i], true);
+      to_ += '"';
+    }
+    if (bound != nullptr) {
+      to_.append(1, std::exchange(before, ',')).append("le=\"");
+      append_bound(to_, *bound, format_);
+      to_ += '"';
+    }
+    to_ += before == '{' ? " " : "} ";
+  }
+
+  void append_integer(std::string_view suffix, const detail::Series& series, std::uint64_t value,
+                      const double* bound = nullptr) {
+    append_name(suffix, &series, bound);
+    to_.append(std::to_string(value)).append("\n");
+  }
+
+  void append_histogram(const detail::Series& series, const Histogram& histogram) {
+    std::uint64_t count = 0;
+    for (std::size_t i = 0; i <= histogram.bounds().size(); ++i) {
+      const bool is_last = i == histogram.bounds().size();
+      const double bound = is_last ? HUGE_VAL : histogram.bounds()[i];
+      count += histogram.count(i);
+      append_integer("_bucket", series, count, &bound);
+    }
+    append_name("_sum", &series);
+    append_number(to_, histogram.sum());
+    to_ += '\n';
+    append_integer("_count", series, count);
+  }
+
+  std::string& to_;
+  const detail::Family& family_;
+  const Description& description_;
+  Format format_;
+};
+
+}  // namespace
+
+std::string_view content_type(Format format) noexcept {
+  return format == Format::open_metrics
+             ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
+             : "text/plain; version=0.0.4; charset=utf-8";
+}
+
+bool Exposition::next(std::string& text, std::size_t series_max) {
+  std::size_t left = std::max<std::size_t>(series_max, 1);
+  for (const detail::Family* family; (family = registry_.state_->family(family_)) != nullptr;
+       ++family_, series_ = 0) {
+    FamilyWriter writer(text, *family, format_);
+    if (const auto function = family->function(); function != nullptr) {
+      double value = 0;
+      if (!function->compute(value)) continue;
+      writer.append_head();
+      writer.append_computed(value);
+      continue;
+    }
+    for (const detail::Series* series; (series = family->series(series_)) != nullptr; ++series_) {
+      if (left == 0) return true;
+      --left;
+      if (series_ == 0) writer.append_head();
+      writer.append_series(*series);
+    }
+  }
+  if (format_ == Format::open_metrics) text += "# EOF\n";
+  return false;
+}
+
+std::string format_metrics(const Registry& registry, Format format) {
+  std::string text;
+  Exposition exposition(registry, format);
+  while (exposition.next(text)) {
+  }
+  return text;
+}
+
+}  // namespace tambour::metrics

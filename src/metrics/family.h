@@ -1,0 +1,90 @@
+// A metric with its series, as the registry keeps it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <tambour/metrics/registry.h>
+
+#include "metrics/cells.h"
+
+namespace tambour::metrics::detail {
+
+enum class Kind : std::uint8_t { counter, gauge, histogram };
+
+/// What a metric is: what a second registration of its name must agree on.
+struct Description {
+  std::string name{};
+  Kind kind = Kind::counter;
+  std::vector<std::string> labels{};
+  std::vector<double> bounds{};  ///< Of histograms.
+
+  bool operator==(const Description&) const = default;
+};
+
+/// A function that computes a metric, until it is removed.
+class Registered {
+ public:
+  explicit Registered(std::function<double()> function) : function_(std::move(function)) {}
+
+  /// Waits for a call by another thread.
+  void remove() noexcept;
+  [[nodiscard]] bool is_removed() const noexcept;
+  /// Returns false if the function was removed.
+  bool compute(double& value);
+
+ private:
+  mutable std::mutex mutex_;
+  std::function<double()> function_;
+};
+
+struct Series {
+  std::vector<std::string> values;  ///< Of the labels.
+  Cell* cells;
+};
+
+class Family {
+ public:
+  Family(Description description, std::string help, std::size_t series_max)
+      : description_(std::move(description)), help_(std::move(help)), series_max_(series_max) {}
+
+  [[nodiscard]] const Description& description() const noexcept { return description_; }
+  [[nodiscard]] const std::string& help() const noexcept { return help_; }
+  /// The function that computes the metric, which then has no series.
+  [[nodiscard]] std::shared_ptr<Registered> function() const;
+  void set_function(std::shared_ptr<Registered> function);
+
+  /// Returns the series with these values, which it adds if there is none.
+  const Series& find(std::span<const std::string_view> values);
+  /// The series with this number, in the order in which they were added; nullptr if there is none.
+  [[nodiscard]] const Series* series(std::size_t index) const;
+
+  static Counter counter(const Series& series) noexcept { return Counter(series.cells); }
+  static Gauge gauge(const Series& series) noexcept { return Gauge(series.cells); }
+  [[nodiscard]] Histogram histogram(const Series& series) const noexcept {
+    return {series.cells, description_.bounds};
+  }
+
+ private:
+  const Series& add(std::vector<std::string> values);
+
+  const Description description_;
+  const std::string help_;
+  const std::size_t series_max_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<Registered> function_;
+  CellBlocks cells_;
+  std::vector<std::unique_ptr<Series>> series_;
+  std::map<std::vector<std::string>, const Series*, std::less<>> by_values_;
+};
+
+}  // namespace tambour::metrics::detail

@@ -1,0 +1,37 @@
+// The families of a registry.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tambour/metrics/registry.h>
+
+#include "metrics/family.h"
+
+namespace tambour::metrics {
+
+class Registry::State {
+ public:
+  /// Returns the family with this description, which it adds if there is none. Aborts if its name
+  /// has another description.
+  detail::Family& find(detail::Description description, std::string help, std::size_t series_max);
+  Registration add_function(detail::Description description, std::string help,
+                            std::function<double()> function);
+
+  /// The family with this number, in the order in which they were added; nullptr if there is none.
+  [[nodiscard]] detail::Family* family(std::size_t index) const;
+
+ private:
+  detail::Family* find_name(std::string_view name) noexcept;
+  detail::Family& add(detail::Description description, std::string help, std::size_t series_max);
+
+  mutable std::mutex mutex_;
+  std::vector<std::unique_ptr<detail::Family>> families_;
+};
+
+}  // namespace tambour::metrics
