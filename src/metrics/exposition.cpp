@@ -35,7 +35,7 @@ void append_number(std::string& to, double number) {
 void append_bound(std::string& to, double bound, Format format) {
   const std::size_t begin = to.size();
   append_number(to, bound);
-  if (format == Format::open_metrics && to.find_first_of(".eN", begin) == std::string::npos)
+  if (format == Format::open_metrics && to.find_first_of(".eI", begin) == std::string::npos)
     to += ".0";
 }
 

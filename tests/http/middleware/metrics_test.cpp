@@ -11,7 +11,7 @@
 
 #include "http/support/serving.h"
 
-namespace tambour::http_metrics_test {
+namespace tambour::metrics_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -178,4 +178,4 @@ TEST(HttpMetricsOfGroups, are_sums_in_real_time) {
 }
 
 }  // namespace
-}  // namespace tambour::http_metrics_test
+}  // namespace tambour::metrics_test
