@@ -2,12 +2,15 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "fuzz/bytes_checks.h"
 #include "fuzz/input.h"
 #include "http_message/h2/frame_writer.h"
 #include "http_message/support/frames.h"
+#include "http_message/support/frames_reference.h"
 
 namespace tambour::fuzz {
 namespace {
@@ -252,21 +255,124 @@ void check(const std::string& text, Role role, Bytes bytes) {
   expect(test::read_frames(text, role, ends, true, limits) == whole, "blocks matter");
 }
 
-/// Frames whose heads are mostly plausible.
-std::string plausible_frames(Bytes bytes) {
+/// Frames whose heads are mostly plausible; with PING in place of DATA unless `has_data`.
+std::string plausible_frames(Bytes bytes, bool has_data = true) {
   Input input(bytes);
   std::string text;
   while (!input.empty() && text.size() < 2000) {
     static constexpr std::array<std::uint8_t, 16> types = {0, 0, 1, 1, 9,  9, 2,  3,
                                                            4, 6, 7, 8, 16, 5, 77, 4};
     static constexpr std::array<std::size_t, 8> sizes = {0, 4, 5, 6, 8, 12, 20, 61};
-    const int type = types[input.below(types.size())];
+    int type = types[input.below(types.size())];
+    if (type == 0 && !has_data) type = 6;
     std::string payload(sizes[input.below(sizes.size())], '\0');
     for (char& c : payload) c = static_cast<char>(input.below(4) == 0 ? input.byte() : 0);
     text += test::raw_frame(type, static_cast<int>(input.byte()),
                             static_cast<std::uint32_t>(input.below(3)), payload);
   }
   return text;
+}
+
+/// What a client may send, with a few frames that are not valid, and DATA only where it belongs.
+std::string session_frames(Bytes bytes) {
+  Input input(bytes);
+  std::string text;
+  std::uint32_t stream = 1;  // The last one.
+  bool is_open = false;
+  const std::string block("\x82\x86\x84\x41\1a", 6);
+  while (!input.empty() && text.size() < 2000) {
+    const std::size_t kind = input.below(10);
+    const int flags = static_cast<int>(input.byte());
+    if (kind < 4) {
+      stream += 2;
+      is_open = (flags & 1) == 0;
+    }
+    if (kind < 2) {
+      // With END_HEADERS, and without padding.
+      text += test::raw_frame(1, 4 | (flags & 1), stream, block);
+    } else if (kind < 4) {
+      const std::size_t cut = input.below(block.size());
+      text += test::raw_frame(1, flags & 1, stream, block.substr(0, cut));
+      text += test::raw_frame(9, 4, stream, block.substr(cut));
+    } else if (kind < 6 && is_open) {
+      const std::string padding(input.below(5), '\0');
+      text += test::raw_frame(0, flags & 9, stream, std::string(1, '\2') + "data" + padding);
+      is_open = (flags & 1) == 0;
+    } else if (kind < 8) {
+      const std::size_t size = std::min<std::size_t>(bytes.size(), flags % 40);
+      text += plausible_frames(bytes.subspan(0, size), false);
+    } else {
+      static constexpr std::array<std::pair<int, std::size_t>, 6> valid = {
+          {{6, 8}, {8, 4}, {4, 12}, {2, 5}, {3, 4}, {7, 8}}};
+      const auto [type, size] = valid[input.below(valid.size())];
+      std::string payload(size, '\0');
+      payload.back() = 4;
+      if (type == 3) is_open = false;
+      text += test::raw_frame(type, 0, type == 2 || type == 3 ? stream : 0, payload);
+    }
+  }
+  return text;
+}
+
+/// The frames of a verdict as test::ReferenceFrames has them, up to the first error of a stream.
+std::vector<std::string> heads_of(const FramesVerdict& verdict) {
+  static constexpr std::array<std::pair<int, std::string_view>, 8> names = {
+      {{0, "data "},
+       {1, "headers "},
+       {2, "priority "},
+       {3, "rst_stream "},
+       {4, "settings "},
+       {6, "ping "},
+       {7, "goaway "},
+       {8, "window_update "}}};
+  std::vector<std::string> heads;
+  for (const std::string& frame : verdict.frames) {
+    if (frame.starts_with("stream_error")) break;
+    for (const auto& [type, name] : names) {
+      if (frame.starts_with(name))
+        heads.push_back(std::to_string(type) + ' ' +
+                        frame.substr(name.size(), frame.find(' ', name.size()) - name.size()));
+    }
+  }
+  return heads;
+}
+
+/// Appends what the last frame lacks, unless it is too large. Returns false if libnghttp2 1.52
+/// ignores a frame: PRIORITY_UPDATE, and perhaps DATA, which may belong to a closed stream.
+bool complete_frames(std::string& text, bool may_have_data) {
+  std::size_t at = http::detail::h2::client_preface.size();
+  while (text.size() - at >= 9) {
+    if (text[at + 3] == 16 || (text[at + 3] == 0 && !may_have_data)) return false;
+    std::size_t size = 9;
+    for (std::size_t i = 0; i < 3; ++i)
+      size += std::size_t{static_cast<unsigned char>(text[at + i])} << (16 - 8 * i);
+    if (size > 9 + 16384) break;
+    text.resize(std::max(text.size(), at + size));
+    at += size;
+  }
+  return true;
+}
+
+/// libnghttp2 finds the same frames. It rejects more of them, because it knows the streams; those
+/// that the parser rejects, it rejects too.
+void check_reference(std::string text, bool may_have_data = false) {
+  if (!test::has_reference_frames() || !complete_frames(text, may_have_data)) return;
+  const FramesVerdict verdict = test::read_frames(text, Role::server);
+  const std::vector<std::string> heads = heads_of(verdict);
+  const bool has_stream_error = std::ranges::any_of(
+      verdict.frames, [](const std::string& frame) { return frame.starts_with("stream_error"); });
+  const test::ReferenceFrames reference = test::read_reference_frames(text);
+  const std::size_t common = std::min(heads.size(), reference.begun.size());
+  expect(std::equal(heads.begin(), heads.begin() + static_cast<std::ptrdiff_t>(common),
+                    reference.begun.begin()),
+         "libnghttp2 finds other frames");
+  expect(heads.size() <= reference.begun.size() || reference.has_rejected,
+         "libnghttp2 has ended before");
+  // One that the parser has rejected.
+  expect(reference.begun.size() <= heads.size() + 1 || has_stream_error,
+         "libnghttp2 finds more frames");
+  expect((verdict.error.empty() && !has_stream_error) || reference.has_rejected,
+         "libnghttp2 does not reject: " + verdict.error);
 }
 
 /// Each frame that is written is read again.
@@ -328,6 +434,9 @@ void check_h2_frames(Bytes bytes) {
   check(settings + text, Role::client, bytes);
   check(preface + settings + plausible_frames(bytes), Role::server, bytes);
   check(settings + plausible_frames(bytes), Role::client, bytes);
+  check_reference(preface + settings + session_frames(bytes), true);
+  check_reference(preface + settings + plausible_frames(bytes));
+  check_reference(preface + settings + text);
   check_writers(bytes);
 }
 
