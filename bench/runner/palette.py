@@ -52,6 +52,11 @@ _LOOKS = {
     "nginx": Look("nginx", "#2e6f2f", "#7ddb80", ">"),
     "hitch": Look("hitch", "#94503f", "#e8a08c", "h"),
     "go": Look("go", "#00707f", "#4fd0e0", "<"),
+    "uwebsockets": Look("uwebsockets", "#0067a5", "#56b4eb", "s"),
+    "libwebsockets": Look("libwebsockets", "#007d5c", "#2fcb9f", "D"),
+    "gws": Look("gws", "#007080", "#4fd0e1", "<"),
+    "coder": Look("gws", "#007080", "#4fd0e1", "h", (5, 2)),
+    "tungstenite": Look("tungstenite", "#5b3fa2", "#b8a2f4", "v"),
 }
 # For subjects that only one suite has. They differ from the colours above in the last digit,
 # because the SVG is themed by replacing values.

@@ -59,6 +59,12 @@ _ALL = (
     # Only for suites of HTTP/2.
     Subject("nghttpd", "nghttpd"),
     Subject("hyper", "hyper"),
+    # Only for suites of WebSockets.
+    Subject("uwebsockets", "uwebsockets"),
+    Subject("libwebsockets", "libwebsockets"),
+    Subject("gws", "gws"),
+    Subject("coder", "coder"),
+    Subject("tungstenite", "tungstenite"),
     # Only for suites of DNS.
     Subject("c-ares", "cares"),
     Subject("nsd", "nsd"),

@@ -36,6 +36,7 @@ struct ServerOptions {
   bool tls = false;      ///< For `http/`: with the certificate in `folder`/server.pem.
   bool http_2 = false;   ///< For `http/`: the clients use HTTP/2.
   std::uint16_t upstream_port = 0;  ///< For `http_proxy/`: on 127.0.0.1.
+  bool deflate = false;             ///< For `websocket/`: with permessage-deflate.
   int answer_bytes = 0;  ///< For `tls/` and `http/`: the size that requests will ask for.
 };
 
