@@ -258,9 +258,9 @@ class WebSocket {
 /// Response::upgrade().
 ///
 /// The WebSocket must not outlive the handler's server. The connection counts as served until the
-/// handler ends. When the server begins to shut down, the WebSocket is closed with
-/// WebSocketOptions::shutdown_code, and receive() fails with StreamError::eof: see
-/// Request::shutdown_token().
+/// handler ends. Request::client_address() stays known. When the server begins to shut down, the
+/// WebSocket is closed with WebSocketOptions::shutdown_code, and receive() fails with
+/// StreamError::eof: see Request::shutdown_token().
 [[nodiscard]] Task<Result<WebSocket>> accept_websocket(Request& request, Response& response,
                                                        WebSocketOptions options = {});
 

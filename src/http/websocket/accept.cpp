@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <tambour/http/websocket.h>
+#include <tambour/net/ip_address.h>
 #include <tambour/net/stream_error.h>
 
 #include "base/failure.h"
@@ -69,6 +70,9 @@ Task<Result<WebSocket>> accept(Request& request, Response& response, OptionsPoin
     co_return std::unexpected(choice.error());
   }
   const std::stop_token shutdown = request.shutdown_token();
+  // Afterwards, the connection of the request is unknown.
+  const Result<IpAddress> client = request.client_address();
+  if (client) request.set_client_address(*client);
   Result<ByteStream> stream = co_await response.upgrade();
   if (!stream) co_return std::unexpected(stream.error());
   std::optional<detail::ws::DeflateAgreement> agreement;

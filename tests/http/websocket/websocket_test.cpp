@@ -356,6 +356,27 @@ TEST_F(WebSockets, a_cancelled_send_is_completed_in_the_background) {
   }());
 }
 
+TEST_F(WebSockets, the_address_of_the_client_stays_known) {
+  serve(http::serve_websocket([](WebSocket& socket, http::Request& request) -> Task<> {
+    const Result<IpAddress> address = request.client_address();
+    EXPECT_TRUE(address);
+    const std::string text = address ? address->to_string() : "unknown";
+    EXPECT_TRUE(co_await socket.send_text(text));
+  }));
+  run([&]() -> Task<> {
+    http::Client client(loop_);
+    WebSocket socket = co_await connect(client);
+    const sockaddr_in local = client_host_.endpoint(1);
+    const auto expected =
+        Endpoint::from(reinterpret_cast<const sockaddr*>(&local), sizeof local).value();
+    const Result<WebSocketMessage> message = co_await socket.receive();
+    EXPECT_TRUE(message);
+    if (message) {
+      EXPECT_EQ(message->to_string(), expected.ip_address()->to_string());
+    }
+  }());
+}
+
 TEST_F(WebSockets, end_when_the_server_shuts_down) {
   std::optional<Error> server_error;
   http::ServerOptions server_options;
