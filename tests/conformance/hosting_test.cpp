@@ -251,6 +251,22 @@ TEST_P(Hosting, exceptions_reach_the_host) {
   EXPECT_TRUE(host_until([this] { return calls == 1; }));
 }
 
+TEST_P(Hosting, fd_fails_without_a_free_descriptor) {
+  TAMBOUR_NEEDS_LAST_DESCRIPTOR();
+  EventLoop other(options());
+  {
+    const int lowest_free = UniqueFd(::dup(fd)).get();
+    const test::OpenFilesLimit limit(static_cast<rlim_t>(lowest_free));
+    EXPECT_EQ(other.fd().error(), system_error(EMFILE));
+    EXPECT_EQ(other.fd().error(), system_error(EMFILE));
+    // The loop works as if fd() had not been called.
+    other.post(count());
+    other.run();
+    EXPECT_EQ(calls, 1);
+  }
+  EXPECT_TRUE(other.fd());
+}
+
 TEST_P(Hosting, loops_can_be_nested_twice) {
   // The host of `loop()` waits for a loop in which a third one is embedded.
   EventLoop inner(options());

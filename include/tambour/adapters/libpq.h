@@ -18,6 +18,7 @@
 #include <vector>
 
 #include <tambour/adapters/libpq_result.h>
+#include <tambour/adapters/socket_wait.h>
 #include <tambour/task/sleep.h>
 #include <tambour/task/task.h>
 #include <tambour/threads/worker_pool.h>
@@ -46,6 +47,7 @@ class PgConnection {
   }
   /// Connects again, with the same settings.
   Task<PgResult<>> reset() {
+    socket_->forget();
     if (PQresetStart(get()) == 0) co_return std::unexpected(error());
     auto connected = co_await finish_connecting(&PQresetPoll);
     co_return connected;
@@ -60,11 +62,24 @@ class PgConnection {
   /// Sends a query and returns its last result, or the first error. Without parameters, `text` may
   /// have several statements.
   Task<PgResult<PgRows>> query(std::string text, PgParameters parameters = {}) {
-    auto sent = co_await start(std::move(text), std::move(parameters));
-    if (!sent) co_return std::unexpected(std::move(sent.error()));
+    if (PQtransactionStatus(get()) == PQTRANS_ACTIVE) {
+      auto drained = co_await drain();
+      if (!drained) co_return std::unexpected(std::move(drained.error()));
+    }
+    if (!send(text, parameters)) co_return std::unexpected(error());
+    if (PQflush(get()) != 0) {
+      auto flushed = co_await flush();
+      if (!flushed) co_return std::unexpected(std::move(flushed.error()));
+    }
     PgRows last(nullptr, &PQclear);
+    // Not next_rows(): a coroutine less for each result.
     for (;;) {
-      auto rows = co_await next_rows();
+      while (PQisBusy(get()) != 0) {
+        const auto ready = co_await socket_->wait(PQsocket(get()), Events::read);
+        if (!ready) co_return std::unexpected(PgError(ready.error()));
+        if (PQconsumeInput(get()) == 0) co_return std::unexpected(error());
+      }
+      auto rows = take_rows();
       if (!rows) co_return std::move(rows);
       if (*rows == nullptr) co_return std::move(last);
       const ExecStatusType status = PQresultStatus(rows->get());
@@ -94,19 +109,11 @@ class PgConnection {
   /// The next result; null after the last one of a query. An error of the server is an error.
   Task<PgResult<PgRows>> next_rows() {
     while (PQisBusy(get()) != 0) {
-      const auto ready = co_await wait_ready(PQsocket(get()), Events::read);
+      const auto ready = co_await socket_->wait(PQsocket(get()), Events::read);
       if (!ready) co_return std::unexpected(PgError(ready.error()));
       if (PQconsumeInput(get()) == 0) co_return std::unexpected(error());
     }
-    PgRows rows(PQgetResult(get()), &PQclear);
-    const ExecStatusType status = PQresultStatus(rows.get());
-    if (rows != nullptr && (status == PGRES_FATAL_ERROR || status == PGRES_BAD_RESPONSE)) {
-      PgError failed(system_error(EPROTO), PQresultErrorMessage(rows.get()));
-      if (const char* const state = PQresultErrorField(rows.get(), PG_DIAG_SQLSTATE))
-        failed.sqlstate = state;
-      co_return std::unexpected(std::move(failed));
-    }
-    co_return std::move(rows);
+    co_return take_rows();
   }
 
   /// Pipeline mode: after enter_pipeline(), queue() several queries, sync(), and read the results
@@ -191,9 +198,13 @@ class PgConnection {
   }
 
  private:
-  explicit PgConnection(PGconn* connection) noexcept : connection_(connection, &PQfinish) {}
+  explicit PgConnection(PGconn* connection)
+      : connection_(connection, &PQfinish), socket_(std::make_unique<WatchedSocket>()) {}
 
-  [[nodiscard]] PgError error() const { return {system_error(EPROTO), PQerrorMessage(get())}; }
+  [[nodiscard]] PgError error() const {
+    if (PQsocket(get()) < 0) socket_->forget();  // libpq has closed it.
+    return {system_error(EPROTO), PQerrorMessage(get())};
+  }
   [[nodiscard]] PgResult<> checked(int success) const {
     if (success == 0) return std::unexpected(error());
     return {};
@@ -212,6 +223,18 @@ class PgConnection {
       status = poll(get());
     }
     co_return checked(PQsetnonblocking(get(), 1) == 0 ? 1 : 0);
+  }
+  /// The next result of libpq, which is not busy.
+  [[nodiscard]] PgResult<PgRows> take_rows() const {
+    PgRows rows(PQgetResult(get()), &PQclear);
+    const ExecStatusType status = PQresultStatus(rows.get());
+    if (rows != nullptr && (status == PGRES_FATAL_ERROR || status == PGRES_BAD_RESPONSE)) {
+      PgError failed(system_error(EPROTO), PQresultErrorMessage(rows.get()));
+      if (const char* const state = PQresultErrorField(rows.get(), PG_DIAG_SQLSTATE))
+        failed.sqlstate = state;
+      return std::unexpected(std::move(failed));
+    }
+    return rows;
   }
   template <class... Values>
   static PgParameters parameters_of(Values&&... values) {
@@ -257,19 +280,20 @@ class PgConnection {
       const int left = PQflush(get());
       if (left == 0) co_return {};
       if (left < 0) co_return std::unexpected(error());
-      const auto ready = co_await wait_ready(PQsocket(get()), Events::read | Events::write);
+      const auto ready = co_await socket_->wait(PQsocket(get()), Events::read | Events::write);
       if (!ready) co_return std::unexpected(PgError(ready.error()));
       if (has(*ready, Events::read) && PQconsumeInput(get()) == 0)
         co_return std::unexpected(error());
     }
   }
   Task<PgResult<>> receive() {
-    const auto ready = co_await wait_ready(PQsocket(get()), Events::read);
+    const auto ready = co_await socket_->wait(PQsocket(get()), Events::read);
     if (!ready) co_return std::unexpected(PgError(ready.error()));
     co_return checked(PQconsumeInput(get()));
   }
 
   std::unique_ptr<PGconn, decltype(&PQfinish)> connection_;
+  std::unique_ptr<WatchedSocket> socket_;  ///< Destroyed before the connection closes it.
 };
 
 }  // namespace tambour::adapters
