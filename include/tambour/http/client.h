@@ -315,7 +315,7 @@ struct UpgradedResponse {
 /// Responses are read as curl and browsers read them: docs/http-client.md lists what is accepted
 /// beyond RFC 9112. A response with the status 101 fails with http::ErrorCode::not_an_upgrade
 /// unless the request has offered its protocol in the field Upgrade. CONNECT fails with
-/// http::ErrorCode::bad_target: use ConnectOptions::proxy, or open_tunnel().
+/// http::ErrorCode::bad_target: use ConnectOptions::proxy, open_tunnel() or extended_connect().
 ///
 /// Redirects: 301, 302 and 303 change the method to GET, unless it is HEAD, or it is not POST and
 /// the status is not 303; 307 and 308 keep the method and the body. Authorization and Cookie fields
@@ -352,6 +352,17 @@ class Client {
   /// Redirects are followed before that. The stream has no time limits of the client. Fails like
   /// send(), and with http::ErrorCode::bad_field_value if `protocol` is no field value.
   [[nodiscard]] Task<Result<UpgradedResponse>> upgrade(ClientRequest request, std::string protocol);
+  /// The same over HTTP/2, where one stream of a connection carries the protocol, beside other
+  /// requests: extended CONNECT, RFC 8441. The method and the body of the request are ignored.
+  /// Returns the stream after a status from 200 to 299, and otherwise the response and a closed
+  /// stream. ByteStream::shutdown_write() ends the sending side of the stream; closing it resets
+  /// the stream unless both sides have ended. Redirects are followed before that.
+  /// Fails with http::ErrorCode::no_extended_connect if the connection to the origin does not speak
+  /// HTTP/2, or the server does not offer extended CONNECT. The request was not sent then:
+  /// upgrade() may succeed, and uses the connection if it speaks HTTP/1.1. Fails like send(), and
+  /// with http::ErrorCode::bad_field_value if `protocol` is empty or no field value.
+  [[nodiscard]] Task<Result<UpgradedResponse>> extended_connect(ClientRequest request,
+                                                                std::string protocol);
   /// Asks the proxy at `url`, whose path is not sent, for a tunnel to `authority`, a host and a
   /// port: CONNECT, RFC 9110, section 9.3.6. For protocols of the program; for requests through a
   /// proxy, use ConnectOptions::proxy. `fields` are sent to the proxy, Proxy-Authorization

@@ -110,6 +110,14 @@ Task<Result<UpgradedResponse>> Client::open_tunnel(std::string url, std::string 
                                                        std::move(authority), limits.body));
 }
 
+Task<Result<UpgradedResponse>> Client::extended_connect(ClientRequest request,
+                                                        std::string protocol) {
+  const Limits limits = limits_of(request, *shared_);
+  return detail::task::within(
+      limits.head, detail::client::Shared::extended_connect(shared_, std::move(request),
+                                                            std::move(protocol), limits.body));
+}
+
 Task<Result<ClientResponse>> Client::get(std::string url) {
   return send(ClientRequest(std::move(url)));
 }

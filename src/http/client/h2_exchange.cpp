@@ -47,7 +47,9 @@ Task<Result<>> H2Exchange::begin(const RequestHead& head, OutgoingBody body) {
     end();
     co_return std::unexpected(cause);
   }
-  is_tunnel_ = is_connect && is_success(head_.status) && !stream_->is_response_complete();
+  // The server may have ended its side already.
+  is_tunnel_ = is_connect && is_success(head_.status);
+  if (is_connect && !is_tunnel_) static_cast<void>(stream_->end({}));
   // The server does not want the body: RFC 9110, section 10.1.1.
   if (code_of(head_.status) >= 300 && sender_ && !stream_->is_sent()) {
     sender_.reset();
@@ -65,7 +67,8 @@ Task<Result<>> H2Exchange::await_connect_protocol() {
   H2ClientConnection& connection = *lease_.multiplexed();
   const Result<> waited = co_await connection.settings_arrived().wait();
   if (!waited) co_return waited;
-  if (!connection.allows_connect_protocol())
+  // A connection that has ended opens no stream: the request is repeated on another one.
+  if (connection.can_open() && !connection.allows_connect_protocol())
     co_return failure(http::ErrorCode::no_extended_connect);
   co_return {};
 }

@@ -102,6 +102,15 @@ void Message::set_tunnel(std::string authority, Fields fields) {
   decodes_ = false;
 }
 
+void Message::set_protocol(std::string protocol) {
+  head_.method = Method::connect;
+  head_.protocol = std::move(protocol);
+  bytes_.clear();
+  source_.reset();
+  expects_continue_ = false;
+  head_.fields.remove("Expect");
+}
+
 void Message::set_credentials(std::string_view name, const std::optional<std::string>& value) {
   head_.fields.remove(name);
   if (value) static_cast<void>(head_.fields.set(name, *value));
@@ -149,7 +158,7 @@ void Message::follow(Redirect redirect) {
     remove_body_fields(head_.fields);
   }
   if (identity_) identity_->has_answered = false;
-  head_.method = redirect.method;
+  if (!is_extended_connect()) head_.method = redirect.method;
   direct_to(std::move(redirect.url));
 }
 

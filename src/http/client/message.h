@@ -46,7 +46,7 @@ class Message {
   /// True if the request can be sent again without doing something twice. To be called before
   /// take_body().
   [[nodiscard]] bool may_be_repeated() const noexcept {
-    return source_ == nullptr && (head_.method.is_idempotent() || is_tunnel());
+    return source_ == nullptr && (head_.method.is_idempotent() || head_.method == Method::connect);
   }
 
   /// Sets the cookies for the URL, after those that the program has set.
@@ -56,6 +56,13 @@ class Message {
   /// Makes the request a CONNECT for this host and port, with these fields only: those of the
   /// options are for origins.
   void set_tunnel(std::string authority, Fields fields);
+  /// Makes the request an extended CONNECT (RFC 8441).
+  void set_protocol(std::string protocol);
+  [[nodiscard]] bool is_extended_connect() const noexcept { return !head_.protocol.empty(); }
+  /// True if the request is a CONNECT for a host and a port.
+  [[nodiscard]] bool is_tunnel() const noexcept {
+    return head_.method == Method::connect && !is_extended_connect();
+  }
   /// Of the user at the origin, and at the proxy that forwards the request; null: none.
   [[nodiscard]] Identity* identity() noexcept { return identity_ ? &*identity_ : nullptr; }
   [[nodiscard]] Identity* proxy_identity() noexcept {
@@ -80,7 +87,6 @@ class Message {
 
  private:
   Message() = default;
-  [[nodiscard]] bool is_tunnel() const noexcept { return head_.method == Method::connect; }
   [[nodiscard]] Result<> set_user(std::string_view userinfo, const ClientOptions& options,
                                   const Url& url);
   void direct_to(Url url);

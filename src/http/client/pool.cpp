@@ -139,11 +139,9 @@ std::optional<Lease> Pool::try_acquire(const Origin& origin, bool is_next) {
     ~WakeNext() { pool.wake_blocked(); }
   };
   const WakeNext wake_next{*this};
-  if (const auto known = origins_.find(origin); known != origins_.end()) {
-    if (PooledConnection* const idle = find_idle(known->second); idle != nullptr) {
-      end_idle(*idle);
-      return Lease(shared_from_this(), *idle);
-    }
+  if (PooledConnection* const idle = find_idle(origin); idle != nullptr) {
+    end_idle(*idle);
+    return Lease(shared_from_this(), *idle);
   }
   if (is_full(origin) || is_opening_multiplexed(origin) || !make_room(is_next)) return std::nullopt;
   return Lease(shared_from_this(), add(state_of(origin)));
@@ -218,6 +216,16 @@ PooledConnection* Pool::find_idle(OriginState& origin) noexcept {
     if (pooled.is_usable() && pooled.has_free_slot()) return &pooled;
   }
   return nullptr;
+}
+
+PooledConnection* Pool::find_idle(const Origin& origin) {
+  const auto known = origins_.find(origin);
+  PooledConnection* const idle = known != origins_.end() ? find_idle(known->second) : nullptr;
+  if (idle != nullptr || !origin.needs_http_1) return idle;
+  Origin negotiated = origin;
+  negotiated.needs_http_1 = false;
+  PooledConnection* const other = find_idle(negotiated);
+  return other != nullptr && other->connection ? other : nullptr;
 }
 
 PooledConnection& Pool::add(OriginState& origin) {

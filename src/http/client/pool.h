@@ -198,6 +198,9 @@ class Pool : public std::enable_shared_from_this<Pool> {
   [[nodiscard]] OriginState& state_of(const Origin& origin);
   /// Null: all are in use.
   [[nodiscard]] PooledConnection* find_idle(OriginState& origin) noexcept;
+  /// An idle connection, also one of HTTP/1.1 that was negotiated for any request if the origin is
+  /// one that needs it. Null if there is none. Throws std::bad_alloc.
+  [[nodiscard]] PooledConnection* find_idle(const Origin& origin);
   [[nodiscard]] PooledConnection& add(OriginState& origin);
   /// A slot of an idle connection, or of one that is added; no value: the request must wait.
   /// `is_next`: it has waited for the limit of all origins.

@@ -20,6 +20,7 @@
 #include "http/client/redirect.h"
 #include "http/client/shared.h"
 #include "http/protocol.h"
+#include "http_message/characters.h"
 #include "http_message/failure.h"
 #include "loop/core.h"
 #include "net/stream_input.h"
@@ -195,8 +196,7 @@ Task<Attempt> Shared::exchange(Message& message, TimePoint deadline) {
   Origin origin = origin_of(message.url());
   std::optional<ProxyServer> proxy;
   // A tunnel is asked of the server that its caller has named.
-  const bool is_tunnel = message.head().method == Method::connect;
-  if (options.connect.proxy && !is_tunnel && address_of(origin, options).empty()) {
+  if (options.connect.proxy && !message.is_tunnel() && address_of(origin, options).empty()) {
     ProxyTarget target;
     target.scheme = origin.is_secure ? "https" : "http";
     target.host = origin.host;
@@ -216,13 +216,23 @@ Task<Attempt> Shared::exchange(Message& message, TimePoint deadline) {
   } else {
     message.set_proxy_identity(std::nullopt);
   }
-  origin.needs_http_1 = message.head().fields.contains("Upgrade") || pool->requires_http_1(origin);
+  const bool may_speak_http_2 =
+      !is_forwarded && (options.version == VersionChoice::http_2 ||
+                        (options.version == VersionChoice::negotiated && origin.is_secure));
+  origin.needs_http_1 = may_speak_http_2 && (message.head().fields.contains("Upgrade") ||
+                                             pool->requires_http_1(origin));
+  if (message.is_extended_connect() && (!may_speak_http_2 || origin.needs_http_1))
+    co_return Attempt(Error(http::ErrorCode::no_extended_connect), false);
   const bool may_be_repeated = message.may_be_repeated();
   const bool has_source = message.has_source();
   for (unsigned repetitions = 0;;) {
     auto lease = co_await connect(origin, chosen);
     if (!lease) co_return Attempt(lease.error(), false);
     const bool is_multiplexed = lease->multiplexed() != nullptr;
+    if (message.is_extended_connect() && !is_multiplexed) {
+      lease->release();
+      co_return Attempt(Error(http::ErrorCode::no_extended_connect), false);
+    }
     const bool was_used = is_multiplexed ? lease->multiplexed()->was_used() : (*lease)->was_used;
     const ReadLimits limits{.timeout = message.read_timeout().value_or(options.read_timeout),
                             .deadline = deadline,
@@ -324,8 +334,27 @@ Task<Result<UpgradedResponse>> Shared::open_tunnel(std::shared_ptr<Shared> share
   co_return upgraded;
 }
 
+Task<Result<UpgradedResponse>> Shared::extended_connect(std::shared_ptr<Shared> shared,
+                                                        ClientRequest request, std::string protocol,
+                                                        TimePoint deadline) {
+  if (protocol.empty() || !is_field_value(protocol))
+    co_return failure(http::ErrorCode::bad_field_value);
+  request.method = Method::get;
+  auto response =
+      co_await send(std::move(shared), std::move(request), deadline, std::move(protocol));
+  if (!response) co_return std::unexpected(response.error());
+  ByteStream stream;
+  if (is_success(response->status())) {
+    auto opened = response->upgrade();
+    if (!opened) co_return std::unexpected(opened.error());
+    stream = std::move(*opened);
+  }
+  UpgradedResponse upgraded(std::move(*response), std::move(stream));
+  co_return upgraded;
+}
+
 Task<Result<ClientResponse>> Shared::send(std::shared_ptr<Shared> shared, ClientRequest request,
-                                          TimePoint deadline) {
+                                          TimePoint deadline, std::string protocol) {
   const ClientOptions& options = shared->options;
   // The client opens tunnels itself, through a proxy.
   if (request.method == Method::connect) co_return failure(http::ErrorCode::bad_target);
@@ -334,6 +363,7 @@ Task<Result<ClientResponse>> Shared::send(std::shared_ptr<Shared> shared, Client
   if (!url) co_return std::unexpected(url.error());
   auto message = Message::create(std::move(request), options, std::move(*url));
   if (!message) co_return std::unexpected(message.error());
+  if (!protocol.empty()) message->set_protocol(std::move(protocol));
   for (unsigned followed = 0;; ++followed) {
     const bool had_source = message->has_source();
     if (options.cookies != nullptr) message->set_cookies(*options.cookies, wall_time(shared->loop));

@@ -36,9 +36,11 @@ struct Shared : public std::enable_shared_from_this<Shared> {
   Shared(EventLoop& place, ClientOptions chosen)
       : loop(place), options(std::move(chosen)), pool(std::make_shared<Pool>(loop, options)) {}
 
-  /// Sends the request and follows redirects.
+  /// Sends the request and follows redirects. `protocol` is that of an extended CONNECT; empty:
+  /// another request.
   [[nodiscard]] static Task<Result<ClientResponse>> send(std::shared_ptr<Shared> shared,
-                                                         ClientRequest request, TimePoint deadline);
+                                                         ClientRequest request, TimePoint deadline,
+                                                         std::string protocol = {});
 
   /// A connection of the pool, or a new one. `proxy` is null if there is none. It must exist until
   /// the task has ended.
@@ -49,6 +51,9 @@ struct Shared : public std::enable_shared_from_this<Shared> {
                                                                   ClientRequest request,
                                                                   std::string authority,
                                                                   TimePoint deadline);
+  [[nodiscard]] static Task<Result<UpgradedResponse>> extended_connect(
+      std::shared_ptr<Shared> shared, ClientRequest request, std::string protocol,
+      TimePoint deadline);
   /// An unused connection of the pool, if there is one. With `is_checked`, the kernel is asked
   /// whether the server has closed it since the loop has waited last, for a request that cannot be
   /// repeated.

@@ -87,7 +87,12 @@ class Http2Client : public test::Serving {
   [[nodiscard]] std::string url(std::string_view path) const {
     return "http://" + server_->endpoint().to_string() + std::string(path);
   }
+  /// For the method CONNECT, the result of an extended CONNECT.
   static Task<std::string> text_of(Client& client, ClientRequest request) {
+    if (request.method == Method::connect) {
+      auto opened = co_await client.extended_connect(std::move(request), "echo");
+      co_return opened ? "opened" : "error: " + opened.error().message();
+    }
     auto response = co_await client.send(std::move(request));
     if (!response) co_return "error: " + response.error().message();
     auto text = co_await response->read_text();
@@ -360,6 +365,11 @@ TEST_F(ScriptedHttp2, http_1_cannot_replace_the_only_version) {
               h2::append_rst_stream(out, stream, h2::ErrorCode::http_1_1_required);
             }),
             "error: The server requires HTTP/1.1 (HTTP_1_1_REQUIRED) 1");
+}
+
+TEST_F(ScriptedHttp2, a_server_that_does_not_offer_extended_connect_gets_no_request) {
+  EXPECT_EQ(ask_script([](Buffer&, std::uint32_t, int) {}, Method::connect),
+            "error: " + make_error_code(http::ErrorCode::no_extended_connect).message() + " 0");
 }
 
 TEST_F(ScriptedHttp2, other_resets_are_errors) {

@@ -1,4 +1,7 @@
-// Client::upgrade() and open_tunnel(), and the result of Request::while_connected().
+// Client::upgrade(), extended_connect() and open_tunnel(), and the result of
+// Request::while_connected().
+#include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -8,6 +11,7 @@
 #include <tambour/tambour.h>
 
 #include "support/on_every_backend.h"
+#include "tls/support/certificates.h"
 
 namespace tambour::tunnels_test {
 namespace {
@@ -25,25 +29,39 @@ class HttpClientTunnels : public test::OnEveryBackend {
     for (;;) {
       Buffer bytes;
       const auto got = co_await stream.read(bytes);
-      if (!got || *got == 0) co_return;
+      if (!got) co_return;
+      if (*got == 0) co_return static_cast<void>(co_await stream.shutdown_write());
       const auto sent = co_await stream.write(bytes);
       if (!sent) co_return;
     }
   }
-  http::Server serve() {
-    return or_throw(http::Server::listen(loop(), Endpoint::loopback_v4(0),
-                                         [](Request& request, Response& response) -> Task<> {
-                                           if (request.path() == "/moved") {
-                                             or_throw(response.headers().set("Location", "/echo"));
-                                             response.send(Status::found);
-                                           } else if (request.path() == "/no") {
-                                             response.send(Status::forbidden, "not here");
-                                           } else {
-                                             or_throw(response.headers().set("Upgrade", "echo"));
-                                             auto stream = co_await response.upgrade();
-                                             if (stream) co_await echo(std::move(*stream));
-                                           }
-                                         }));
+  static Task<> answer(Request& request, Response& response) {
+    if (request.path() == "/moved" || request.path() == "/see") {
+      or_throw(response.headers().set("Location", "/echo"));
+      response.send(request.path() == "/see" ? Status::see_other : Status::found);
+    } else if (request.path() == "/no") {
+      response.send(Status::forbidden, "not here");
+    } else if (request.path() == "/plain") {
+      response.send("plain");
+    } else {
+      or_throw(response.headers().set("Upgrade", "echo"));
+      or_throw(response.headers().set("X-Asked", request.head().protocol + " " +
+                                                     request.head().target + " " +
+                                                     request.headers().joined("X-Field")));
+      auto stream = co_await response.upgrade();
+      if (!stream) co_return;
+      if (request.path() != "/closed") co_return co_await echo(std::move(*stream));
+      static_cast<void>(co_await stream->shutdown_write());
+    }
+  }
+  http::Server serve(http::ServerOptions options = {}) {
+    return or_throw(
+        http::Server::listen(loop(), Endpoint::loopback_v4(0), answer, std::move(options)));
+  }
+  static http::ClientOptions over_http_2() {
+    http::ClientOptions options;
+    options.version = http::VersionChoice::http_2;
+    return options;
   }
   /// What the stream returns for "hello".
   static Task<std::string> hello(ByteStream& stream) {
@@ -56,6 +74,16 @@ class HttpClientTunnels : public test::OnEveryBackend {
       if (*got == 0) break;
     }
     co_return bytes.to_string();
+  }
+  static Task<std::string> hello_of(Result<http::UpgradedResponse>& opened) {
+    if (!opened) co_return opened.error().message();
+    co_return co_await hello(opened->stream);
+  }
+  static Task<std::string> text_of(Client& client, std::string url) {
+    auto response = co_await client.get(std::move(url));
+    if (!response) co_return response.error().message();
+    const auto text = co_await response->read_text();
+    co_return text ? *text : text.error().message();
   }
 };
 
@@ -86,6 +114,130 @@ TEST_P(HttpClientTunnels, upgrades) {
   EXPECT_EQ(outcomes, (std::vector<std::string>{
                           "101 hello", "101 hello", "403 not here",
                           make_error_code(http::ErrorCode::bad_field_value).message()}));
+}
+
+/// The status, what the server was asked for, and what the stream or the response returns.
+Task<std::string> extended(Client& client, ClientRequest request, std::string protocol = "echo") {
+  auto opened = co_await client.extended_connect(std::move(request), std::move(protocol));
+  if (!opened) co_return opened.error().message();
+  std::string text = std::to_string(http::code_of(opened->response.status())) + " ";
+  if (!opened->stream.is_open())
+    co_return text + (co_await opened->response.read_text()).value_or("error");
+  text += opened->response.headers().joined("X-Asked") + " ";
+  const auto sent = co_await opened->stream.write(std::string_view("hello"));
+  if (!sent) co_return text + sent.error().message();
+  const auto ended = co_await opened->stream.shutdown_write();
+  if (!ended) co_return text + ended.error().message();
+  Buffer bytes;
+  for (;;) {
+    const auto got = co_await opened->stream.read(bytes);
+    if (!got) co_return text + got.error().message();
+    if (*got == 0) co_return text + bytes.to_string();
+  }
+}
+
+TEST_P(HttpClientTunnels, extended_connect_opens_streams_beside_requests) {
+  http::Server server = serve();
+  std::vector<std::string> outcomes;
+  run([](EventLoop& loop, std::string url, std::vector<std::string>& into) -> Task<> {
+    Client client(loop, over_http_2());
+    ClientRequest request(http::Method::post, url + "/echo?q", Buffer("not sent"));
+    or_throw(request.fields.set("X-Field", "value"));
+    into.push_back(co_await extended(client, std::move(request)));
+    auto open = co_await client.extended_connect(ClientRequest(url + "/echo"), "echo");
+    into.push_back(co_await hello_of(open));
+    for (const char* const path : {"/moved", "/see", "/no"})
+      into.push_back(co_await extended(client, ClientRequest(url + path)));
+    into.push_back(co_await extended(client, ClientRequest(url), "a\nb"));
+    into.push_back(co_await extended(client, ClientRequest(url), ""));
+    EXPECT_EQ(client.connections(), 1U);
+    EXPECT_EQ(client.http_2_counters().streams_cancelled, 0U);
+    if (open) open->stream.close();
+    EXPECT_EQ(client.http_2_counters().streams_cancelled, 1U);
+  }(loop(), "http://" + server.endpoint().to_string(), outcomes));
+  const std::string bad = make_error_code(http::ErrorCode::bad_field_value).message();
+  EXPECT_EQ(outcomes, (std::vector<std::string>{"200 echo /echo?q value hello", "hello",
+                                                "200 echo /echo hello", "200 echo /echo hello",
+                                                "403 not here", bad, bad}));
+}
+
+TEST_P(HttpClientTunnels, a_stream_that_the_server_has_ended_is_open) {
+  http::Server server = serve();
+  std::string text;
+  run([](EventLoop& loop, std::string url, std::string& into) -> Task<> {
+    Client client(loop, over_http_2());
+    auto opened = co_await client.extended_connect(ClientRequest(url + "/closed"), "echo");
+    if (!opened) co_return static_cast<void>(into = opened.error().message());
+    Buffer bytes;
+    const auto got = co_await opened->stream.read(bytes);
+    into = got ? std::to_string(*got) : got.error().message();
+  }(loop(), "http://" + server.endpoint().to_string(), text));
+  EXPECT_EQ(text, "0");
+}
+
+/// The caller then calls upgrade(), which uses the connection that was negotiated.
+TEST_P(HttpClientTunnels, extended_connect_fails_without_http_2_before_a_request) {
+  const std::string failure = make_error_code(http::ErrorCode::no_extended_connect).message();
+  tls::ServerOptions for_server;
+  for_server.alpn = {"http/1.1"};
+  tls::ClientOptions for_client;
+  for_client.alpn = {"h2", "http/1.1"};
+  const test::Contexts contexts(std::move(for_server), std::move(for_client));
+  http::ServerOptions options;
+  options.listen.tls = contexts.server;
+  http::Server secure = serve(std::move(options));
+  http::Server clear = serve();
+  std::vector<std::string> outcomes;
+  run([](Client client, std::string url, std::string clear_url,
+         std::vector<std::string>& into) -> Task<> {
+    into.push_back(co_await extended(client, ClientRequest(clear_url)));
+    EXPECT_EQ(client.connections(), 0U);
+    into.push_back(co_await extended(client, ClientRequest(url)));
+    EXPECT_EQ(client.idle_connections(), 1U);
+    auto upgraded = co_await client.upgrade(ClientRequest(url + "/echo"), "echo");
+    into.push_back(co_await hello_of(upgraded));
+  }(Client(loop(), {.connect = contexts.client}),
+                                         "https://localhost:" +
+                                             std::to_string(secure.endpoint().port()),
+                                         "http://" + clear.endpoint().to_string(), outcomes));
+  EXPECT_EQ(outcomes, (std::vector<std::string>{failure, failure, "hello"}));
+  EXPECT_EQ(secure.accepted(), 1U);
+  EXPECT_EQ(clear.accepted(), 0U);
+}
+
+TEST_P(HttpClientTunnels, extended_connect_is_cancelled_at_every_await) {
+  http::Server server = serve();
+  const std::string url = "http://" + server.endpoint().to_string();
+  const std::string expected = "200 echo /echo hello";
+  for (const bool destroys : {false, true}) {
+    bool has_ended = false;
+    for (int iterations = 0; !has_ended && !HasFailure(); ++iterations) {
+      SCOPED_TRACE(testing::Message() << iterations << " iterations, destroys: " << destroys);
+      Client client(loop(), over_http_2());
+      std::string outcome;
+      const auto task = [](Client& by, std::string to, std::string& into) -> Task<> {
+        into = co_await extended(by, ClientRequest(std::move(to)));
+      };
+      std::optional<TaskScope> scope(std::in_place, loop());
+      scope->spawn(task(client, url + "/echo", outcome));
+      for (int i = 0; i < iterations && outcome.empty(); ++i) loop().run_once();
+      has_ended = !outcome.empty();
+      scope->request_stop();
+      if (destroys) scope.reset();
+      while (!destroys && outcome.empty()) loop().run_once();
+      if (has_ended) {
+        EXPECT_GE(iterations, 3) << "the stream is awaited";
+      } else if (!destroys) {
+        EXPECT_TRUE(outcome == expected || outcome.ends_with(system_error(ECANCELED).message()))
+            << outcome;
+      }
+      std::string plain;
+      run([](Client& by, std::string to, std::string& into) -> Task<> {
+        into = co_await text_of(by, std::move(to));
+      }(client, url + "/plain", plain));
+      EXPECT_EQ(plain, "plain");
+    }
+  }
 }
 
 TEST_P(HttpClientTunnels, tunnels_of_the_program) {
