@@ -95,9 +95,12 @@ UniqueFd listen_on_free_port(std::uint16_t& port) {
 
 }  // namespace
 
-NginxServer::NginxServer(EventLoop& loop, const std::string& folder) {
+NginxServer::NginxServer(EventLoop& loop, const std::string& folder, std::string_view parameters,
+                         std::string_view directives) {
   const UniqueFd listener = listen_on_free_port(port_);
-  std::ofstream(folder + "/nginx.conf") << configuration_begin << port_ << ";\n  }\n}\n";
+  std::ofstream(folder + "/nginx.conf")
+      << configuration_begin << port_ << " " << parameters << ";\n"
+      << directives << "\n  }\n}\n";
   std::filesystem::create_directory(folder + "/temporary");
   auto environment = current_environment();
   environment.emplace_back("NGINX=3;");  // Its way to pass listeners to a new version of itself.

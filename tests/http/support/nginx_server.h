@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include <tambour/tambour.h>
 
@@ -11,7 +12,9 @@ namespace tambour::test {
 class NginxServer {
  public:
   /// Serves `folder`/files, stores uploads in `folder`/files/put, and redirects /301 and others.
-  NginxServer(EventLoop& loop, const std::string& folder);
+  /// `parameters` are those of the listener, "ssl http2", and `directives` those of the server.
+  NginxServer(EventLoop& loop, const std::string& folder, std::string_view parameters = "",
+              std::string_view directives = "");
   NginxServer(const NginxServer&) = delete;
   NginxServer& operator=(const NginxServer&) = delete;
   ~NginxServer();
