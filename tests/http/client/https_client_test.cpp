@@ -288,6 +288,40 @@ TEST_P(HttpsClient, upgrades_use_http_1_whatever_the_context_offers) {
   EXPECT_EQ(client.http_2_counters().connections, 1U);
 }
 
+/// Both requests and a stream of an extended CONNECT use one tunnel of the proxy.
+TEST_P(HttpsClient, tunnels_of_proxies_transfer_http_2) {
+  contexts = with_alpn({"h2", "http/1.1"});
+  http::ServerOptions of_server;
+  of_server.listen.tls = contexts.server;
+  http::Server server = or_throw(http::Server::listen(
+      loop(), Endpoint::loopback_v4(0),
+      [](Request& request, Response& response) -> Task<> {
+        if (request.method() != http::Method::connect) {
+          response.send("plain");
+          co_return;
+        }
+        auto stream = co_await response.upgrade();
+        if (stream) static_cast<void>(co_await stream->shutdown_write());
+      },
+      of_server));
+  test::TunnelProxy proxy(loop());
+  for (const std::string scheme : {"http", "socks5"}) {
+    http::ClientOptions options{.connect = contexts.client};
+    options.connect.proxy = scheme + "://" + proxy.authority();
+    Client client(loop(), options);
+    std::string text;
+    run([](Client& by, std::string to, std::string& into) -> Task<> {
+      into = co_await version_of(by, to);
+      into += " " + co_await version_of(by, to);
+      const auto opened = co_await by.extended_connect(http::ClientRequest(to), "echo");
+      into += opened && opened->stream.is_open() ? " opened" : " failed";
+    }(client, url_of(server), text));
+    EXPECT_EQ(text, "2 2 opened");
+    EXPECT_EQ(client.http_2_counters().connections, 1U);
+  }
+  EXPECT_EQ(server.accepted(), 2U);
+}
+
 /// Refuses requests over HTTP/2 with HTTP_1_1_REQUIRED, and answers those over HTTP/1.
 Task<> require_http_1(TcpStream stream, int& connections) {
   namespace h2 = http::detail::h2;
