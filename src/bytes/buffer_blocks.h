@@ -134,6 +134,9 @@ struct Buffer::Pool {
     void free_excess(void* memory) noexcept;
     void close() noexcept {
       kept_max = 0;
+      drain();
+    }
+    void drain() noexcept {
       while (first != nullptr) ::operator delete(std::exchange(first, first->next));
       kept = 0;
     }

@@ -1,4 +1,4 @@
-// Makes the bytes of a buffer writable, if no other buffer shares their block.
+// Makes the bytes of a buffer writable, if no other buffer shares their block; frees the pool.
 #include "bytes/buffer_memory.h"
 
 #include "bytes/buffer_blocks.h"
@@ -11,6 +11,12 @@ std::span<std::byte> BufferMemory::writable_front(Buffer& buffer) noexcept {
   // The caller may write what a former search did not find.
   buffer.last_->searched = {};
   return {first->begin, first->end};
+}
+
+void BufferMemory::free_kept_blocks() noexcept {
+  Buffer::Pool& pool = Buffer::Pool::mine;
+  for (Buffer::Pool::FreeList& blocks : pool.blocks) blocks.drain();
+  pool.segments.drain();
 }
 
 }  // namespace tambour::detail

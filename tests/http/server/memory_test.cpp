@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdio>
+#include <fstream>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -131,6 +132,30 @@ TEST_P(HttpMemoryOfIdleConnections, is_that_of_the_wait_for_more_than_are_kept) 
   if (!is(BackendKind::epoll) && !is(BackendKind::io_uring))
     GTEST_SKIP() << "the others take long for so many descriptors, or cannot watch them";
   expect_small_connections(1100);
+}
+
+/// The anonymous memory of the process that is resident.
+std::size_t resident_bytes() {
+  std::ifstream file("/proc/self/smaps_rollup");
+  std::string word;
+  while (file >> word && word != "Anonymous:") continue;
+  std::size_t kibibytes = 0;
+  file >> kibibytes;
+  return kibibytes * 1024;
+}
+
+TEST_P(HttpMemoryOfIdleConnections, goes_back_to_the_system_when_they_have_closed) {
+  if (!is(BackendKind::epoll)) GTEST_SKIP() << "the others do the same";
+  if (test::sanitized) GTEST_SKIP() << "the heap is not that of the C library";
+  const http::Server server =
+      serve([](http::Request&, http::Response& response) { response.send("hello"); });
+  connect_all(server.endpoint(), 1100);
+  request_all();
+  const std::size_t before = resident_bytes();
+  ASSERT_GT(before, 0U);
+  peers.clear();
+  ASSERT_TRUE(eventually([&] { return server.connections() == 0; }));
+  EXPECT_LT(resident_bytes() + 1'000'000, before);
 }
 
 TEST_P(HttpMemory, of_a_request_body_in_short_pieces) {

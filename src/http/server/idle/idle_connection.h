@@ -24,10 +24,14 @@ namespace tambour::http {
 class IdleConnection {
  public:
   IdleConnection(SocketStream socket, std::shared_ptr<ServerOnLoop> server_on_loop)
-      : stream(std::move(socket)), server(std::move(server_on_loop)) {}
+      : stream(std::move(socket)), server(std::move(server_on_loop)) {
+    server->begin_connection();
+  }
   IdleConnection(IdleConnection&&) noexcept = default;
   IdleConnection& operator=(IdleConnection&&) = delete;
-  ~IdleConnection() = default;
+  ~IdleConnection() {
+    if (server != nullptr) server->end_connection();
+  }
 
   /// The wait in which a read into `input` must be.
   [[nodiscard]] IdleWait wait();

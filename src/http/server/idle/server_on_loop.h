@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <stop_token>
 #include <utility>
@@ -60,6 +61,18 @@ class ServerOnLoop {
 
   // For the connections.
 
+  /// Counts a connection until it ends. When nearly all connections of a burst have ended, and once
+  /// more when all have, the memory that they have left goes back to the system: malloc(3) keeps
+  /// it, because some objects are between the free ones.
+  void begin_connection() noexcept {
+    if (++connections_ <= connections_max_) return;
+    connections_max_ = connections_;
+    if (connections_max_ >= burst_min) burst_end_ = connections_max_ / 16;
+  }
+  void end_connection() noexcept {
+    if (--connections_ == burst_end_) end_burst();
+  }
+
   void keep_more() noexcept {
     if (kept_max < kept_limit) ++kept_max;
   }
@@ -74,12 +87,20 @@ class ServerOnLoop {
   std::size_t kept_max = kept_min;
 
  private:
+  /// The number of connections at a time that make a burst.
+  static constexpr std::size_t burst_min = 1024;
+
   /// An idle connection stays open for a request that the client may have sent already.
   struct Drain {
     ServerOnLoop& self;
     void operator()() const noexcept { self.waits.shorten(self.settings->options.drain_timeout); }
   };
 
+  void end_burst() noexcept;
+
+  std::size_t connections_ = 0;
+  std::size_t connections_max_ = 0;   ///< At a time, since the last burst.
+  std::size_t burst_end_ = SIZE_MAX;  ///< The number of connections at which a burst ends.
   std::stop_callback<Drain> drain_;
 };
 
