@@ -17,9 +17,7 @@
 #include "tls/outcome.h"
 #include "tls/resumption/ticket_note.h"
 
-namespace tambour::tls {
-
-namespace detail {
+namespace tambour::tls::detail {
 namespace {
 
 using ResponsePointer = std::unique_ptr<OCSP_RESPONSE, Release<OCSP_RESPONSE_free>>;
@@ -235,47 +233,4 @@ int ClientGeneration::check_status(SSL* ssl, void* /*unused*/) noexcept {
   return 0;
 }
 
-}  // namespace detail
-
-Result<ClientContext, Failure> ClientContext::create(ClientOptions options) {
-  auto state = std::make_shared<detail::ClientState>();
-  if (auto loaded = state->load(std::move(options)); !loaded)
-    return std::unexpected(std::move(loaded.error()));
-  return ClientContext(std::move(state));
-}
-
-Result<void, Failure> ClientContext::reload() const {
-  if (state_ == nullptr)
-    return detail::failure(ErrorCode::bad_configuration, "reload() of an empty context");
-  return state_->load_again();
-}
-
-Result<void, Failure> ClientContext::reload(ClientOptions options) const {
-  if (state_ == nullptr)
-    return detail::failure(ErrorCode::bad_configuration, "reload() of an empty context");
-  return state_->load(std::move(options));
-}
-
-Stats ClientContext::stats() const {
-  const auto current = detail::ContextAccess::generation(*this);
-  return current != nullptr ? current->counters().stats() : Stats();
-}
-
-Result<ClientContext, Failure> ClientContext::with_alpn(std::vector<std::string> protocols) const {
-  if (state_ == nullptr)
-    return detail::failure(ErrorCode::bad_configuration, "with_alpn() of an empty context");
-  auto encoded = detail::encode_alpn(protocols);
-  if (!encoded) return std::unexpected(std::move(encoded.error()));
-  ClientContext context = *this;
-  context.alpn_ = std::make_shared<const detail::AlpnList>(
-      detail::AlpnList{std::move(protocols), std::move(*encoded)});
-  return context;
-}
-
-std::vector<std::string> ClientContext::alpn() const {
-  if (alpn_ != nullptr) return alpn_->names;
-  const auto current = detail::ContextAccess::generation(*this);
-  return current != nullptr ? current->options().alpn : std::vector<std::string>();
-}
-
-}  // namespace tambour::tls
+}  // namespace tambour::tls::detail

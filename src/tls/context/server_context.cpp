@@ -18,9 +18,7 @@
 #include "tls/resumption/saved_ticket_keys.h"
 #include "tls/resumption/ticket_note.h"
 
-namespace tambour::tls {
-
-namespace detail {
+namespace tambour::tls::detail {
 namespace {
 
 constexpr std::chrono::seconds lifetime_max = std::chrono::hours(24 * 7);
@@ -268,35 +266,4 @@ std::string save_ticket_keys(const tls::ServerContext& context) {
   return generation != nullptr ? generation->ticket_keys()->save() : std::string();
 }
 
-}  // namespace detail
-
-Result<ServerContext, Failure> ServerContext::create(ServerOptions options) {
-  auto state = std::make_shared<detail::ServerState>();
-  if (auto loaded = state->load(std::move(options)); !loaded)
-    return std::unexpected(std::move(loaded.error()));
-  return ServerContext(std::move(state));
-}
-
-Result<void, Failure> ServerContext::reload() const {
-  if (state_ == nullptr)
-    return detail::failure(ErrorCode::bad_configuration, "reload() of an empty context");
-  return state_->load_again();
-}
-
-Result<void, Failure> ServerContext::reload(ServerOptions options) const {
-  if (state_ == nullptr)
-    return detail::failure(ErrorCode::bad_configuration, "reload() of an empty context");
-  return state_->load(std::move(options));
-}
-
-Stats ServerContext::stats() const {
-  const auto current = detail::ContextAccess::generation(*this);
-  return current != nullptr ? current->counters().stats() : Stats();
-}
-
-std::vector<std::string> ServerContext::alpn() const {
-  const auto current = detail::ContextAccess::generation(*this);
-  return current != nullptr ? current->options().alpn : std::vector<std::string>();
-}
-
-}  // namespace tambour::tls
+}  // namespace tambour::tls::detail
