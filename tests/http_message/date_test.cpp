@@ -3,8 +3,10 @@
 
 #include <cerrno>
 #include <chrono>
+#include <optional>
 #include <random>
 #include <string>
+#include <string_view>
 
 #include <gtest/gtest.h>
 
@@ -84,6 +86,20 @@ TEST(Date, is_read_as_it_was_written) {
     const sys_seconds time(seconds(static_cast<std::int64_t>(random() % 253'402'300'800)));
     ASSERT_EQ(parse_date(format_date(time)), time);
   }
+}
+
+TEST(Date, has_other_formats) {
+  std::string text = "[";
+  http::append_time(text, example, "%d/%b/%Y:%T +0000");  // Of access logs.
+  EXPECT_EQ(text, "[06/Nov/1994:08:49:37 +0000");
+  constexpr std::string_view compact = "%Y%m%d %T";  // Of HSTS lists.
+  text.clear();
+  http::append_time(text, example, compact);
+  EXPECT_EQ(text, "19941106 08:49:37");
+  EXPECT_EQ(http::parse_time(text, compact), example);
+  for (const char* bad : {"", "19941106 08:49:3", "19941106 08:49:370", "19941306 08:49:37",
+                          "19940006 08:49:37", "19940230 08:49:37", "19941106T08:49:37"})
+    EXPECT_EQ(http::parse_time(bad, compact), std::nullopt) << bad;
 }
 
 TEST(Date, is_cached_for_a_second) {
