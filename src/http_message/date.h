@@ -20,11 +20,12 @@ inline constexpr std::size_t date_size = 29;
 /// Writes the format of format_date().
 void write_date(std::chrono::sys_seconds time, std::span<char, date_size> to) noexcept;
 
-/// Appends a time in a format of strftime(3), of which these are known: %a, %b, %d, %m, %T and %Y,
-/// with English names. The year must have four digits.
+/// Appends a time in a format of strftime(3), of which these are known: %b, %d, %m, %T and %Y, with
+/// English names. The year must have four digits.
 void append_time(std::string& to, std::chrono::sys_seconds time, std::string_view format);
 
-/// Parses a text of such a format, exactly. No value if it does not match, or is no valid time.
+/// Parses a text of such a format, in which %a may stand too, exactly. No value if it does not
+/// match, or is no valid time.
 [[nodiscard]] std::optional<std::chrono::sys_seconds> parse_time(std::string_view text,
                                                                  std::string_view format) noexcept;
 
