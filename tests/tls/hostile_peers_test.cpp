@@ -164,11 +164,13 @@ TEST_F(HostilePeers, tiny_records_arrive_unchanged) {
   EXPECT_EQ(received, count);
 }
 
-TEST_F(HostilePeers, many_peers_that_never_finish_do_not_keep_others_from_being_served) {
-  ListenOptions options;
-  options.tls = contexts.server;
-  options.tls_handshakes_max = 50;
+/// One client is served while `peers` others never finish their handshakes, of which the server
+/// refuses `refused_min`. It has at most `connections_max` connections then.
+void serve_beside_idle_peers(EventLoop& loop, const Contexts& contexts, ListenOptions options,
+                             std::size_t peers, std::size_t refused_min,
+                             std::size_t connections_max) {
   std::size_t refused = 0;
+  options.tls = contexts.server;
   options.on_rejected = [&](SocketStream&, Error error) {
     EXPECT_EQ(error, tls::ErrorCode::too_many_handshakes);
     ++refused;
@@ -178,44 +180,29 @@ TEST_F(HostilePeers, many_peers_that_never_finish_do_not_keep_others_from_being_
   std::vector<TcpStream> idle;
   bool done = false;
   spawn(loop,
-        [](TcpServer& to, tls::ClientContext tls, std::vector<TcpStream>& all,
+        [](Endpoint to, tls::ClientContext tls, std::size_t count, std::vector<TcpStream>& all,
            bool& is_done) -> Task<> {
-          co_await test::connect_all(to.endpoint(), 500, all);
-          auto stream = co_await connect("127.0.0.1", to.endpoint().port(), tls);
+          co_await test::connect_all(to, count, all);
+          auto stream = co_await connect("127.0.0.1", to.port(), tls);
           EXPECT_TRUE(stream);
           if (stream) co_await test::expect_echo(*stream, "hello");
           is_done = true;
-        }(server, contexts.client, idle, done));
+        }(server.endpoint(), contexts.client, peers, idle, done));
   while (!done) loop.run_once();
-  EXPECT_GE(refused, 450U);
-  EXPECT_LE(server.connections(), 51U);
+  EXPECT_GE(refused, refused_min);
+  EXPECT_LE(server.connections(), connections_max);
+}
+
+TEST_F(HostilePeers, many_peers_that_never_finish_do_not_keep_others_from_being_served) {
+  ListenOptions options;
+  options.tls_handshakes_max = 50;
+  serve_beside_idle_peers(loop, contexts, options, 500, 450, 51);
 }
 
 TEST_F(HostilePeers, peers_that_never_finish_do_not_use_up_the_connections) {
   ListenOptions options;
-  options.tls = contexts.server;
   options.connections_max = 10;
-  std::size_t refused = 0;
-  options.on_rejected = [&](SocketStream&, Error error) {
-    EXPECT_EQ(error, tls::ErrorCode::too_many_handshakes);
-    ++refused;
-  };
-  auto server = TcpServer::listen(loop, Endpoint::loopback_v4(0), options).value();
-  server.serve(test::echo<TcpStream>);
-  std::vector<TcpStream> idle;
-  bool done = false;
-  spawn(loop,
-        [](TcpServer& to, tls::ClientContext tls, std::vector<TcpStream>& all,
-           bool& is_done) -> Task<> {
-          co_await test::connect_all(to.endpoint(), 25, all);
-          auto stream = co_await connect("127.0.0.1", to.endpoint().port(), tls);
-          EXPECT_TRUE(stream);
-          if (stream) co_await test::expect_echo(*stream, "hello");
-          is_done = true;
-        }(server, contexts.client, idle, done));
-  while (!done) loop.run_once();
-  EXPECT_GE(refused, 15U);
-  EXPECT_LE(server.connections(), 10U);
+  serve_beside_idle_peers(loop, contexts, options, 25, 15, 10);
 }
 
 }  // namespace
