@@ -67,7 +67,7 @@ void H2ClientStream::stop_sending() noexcept {
   if (is_open_) connection_.sender().drop(*this);
 }
 
-bool H2ClientStream::is_flushed() noexcept {
+bool H2ClientStream::is_flushed() {
   H2Sender& sender = connection_.sender();
   if (error_ || !is_open_ || sender.error() || sender.is_sent(*this)) return true;
   sender.add_waiting(*this);

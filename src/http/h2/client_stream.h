@@ -49,8 +49,9 @@ class H2ClientStream final : public H2SendingStream {
   void stop_sending() noexcept;
   /// True if the end of the request has been queued.
   [[nodiscard]] bool is_sent() const noexcept { return outgoing().has_ended; }
-  /// True if what was written is on its way, or will never be. Otherwise, wait for sent().
-  [[nodiscard]] bool is_flushed() noexcept;
+  /// True if what was written is on its way, or will never be. Otherwise, wait for sent(). Throws
+  /// std::bad_alloc.
+  [[nodiscard]] bool is_flushed();
   [[nodiscard]] TaskEvent& sent() noexcept { return sent_; }
 
   // Receiving.
