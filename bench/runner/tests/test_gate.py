@@ -43,6 +43,11 @@ def test_compare(now, tolerance, status, state):
     assert ("gate: failed" in text) == bool(status)
 
 
+@pytest.mark.parametrize("now, status", [(6030, 0), (6031, 1)])
+def test_large_counts_may_increase_by_half_a_percent(now, status):
+    assert run_gate({"tambour": now}, {"tambour": 6000})[0] == status
+
+
 def test_subject_that_was_not_requested_is_ignored():
     assert run_gate({"tambour": 100}, {"tambour": 100, "tambour-poll": 5})[0] == 0
 
