@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <tambour/http/client.h>
+#include <tambour/loop/event_loop.h>
 
 #include "http/support/curl.h"
 #include "http/support/scripted_server.h"
