@@ -12,6 +12,7 @@
 
 #include <tambour/http/client.h>
 #include <tambour/loop/event_loop.h>
+#include <tambour/task/scope.h>
 
 #include "http/support/curl.h"
 #include "http/support/scripted_server.h"
