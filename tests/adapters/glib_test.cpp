@@ -184,16 +184,26 @@ TEST(GlibContexts, a_loop_in_glib_in_a_loop_runs_the_timers_of_all_three_in_orde
   GlibHost host(inner, context.get());
   ASSERT_TRUE(glib.start());
   ASSERT_TRUE(host.start());
+  // Each timer starts the next one, in another loop: a busy machine may delay them.
   std::string order;
-  Timer first(outer, [&] { order += 'a'; });
-  Timer third(inner, [&] { order += 'c'; });
+  const TimePoint began = Clock::now();
   Timer fourth(outer, [&] { order += 'd'; });
-  first.start(20ms);
-  add_timeout(context.get(), 60, [&] { return order += 'b', false; });
-  third.start(120ms);
-  fourth.start(200ms);
+  Timer third(inner, [&] {
+    order += 'c';
+    fourth.start(5ms);
+  });
+  Timer first(outer, [&] {
+    order += 'a';
+    add_timeout(context.get(), 5, [&] {
+      order += 'b';
+      third.start(5ms);
+      return false;
+    });
+  });
+  first.start(5ms);
   EXPECT_TRUE(run_until(outer, [&] { return order.size() == 4; }));
   EXPECT_EQ(order, "abcd");
+  EXPECT_GE(Clock::now() - began, 20ms);
   test::expect_works_in_host(
       inner, [&](const std::function<bool()>& done) { return run_until(outer, done); });
 }

@@ -54,8 +54,8 @@ inline void expect_works_in_host(EventLoop& loop, const RunHost& run) {
   const TimePoint began = Clock::now();
   Timer late(loop, [&] { order += 'b'; });
   Timer soon(loop, [&] { order += 'a'; });
-  late.start(20ms);
   soon.start(5ms);
+  late.start(20ms);
   EXPECT_TRUE(run([&] { return order.size() == 2; }));
   EXPECT_EQ(order, "ab");
   EXPECT_GE(Clock::now() - began, 20ms);

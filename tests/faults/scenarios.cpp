@@ -2,13 +2,18 @@
 #include "faults/scenarios.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <string>
 #include <thread>
 
@@ -324,10 +329,38 @@ Error play_file_status(EventLoop& loop) {
   return {};
 }
 
+/// A host with poll(2) runs the loop.
+Error play_hosted(EventLoop& loop) {
+  const auto fd = loop.fd();
+  if (!fd) return fd.error();
+  const auto host_until = [&](const std::function<bool()>& done, const char* awaited) {
+    for (int i = 0; i < 1'000 && !done(); ++i) {
+      const TimePoint deadline = loop.next_deadline();
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+      pollfd polled{.fd = *fd, .events = POLLIN, .revents = 0};
+      const auto limit_ms = std::clamp<std::int64_t>(left.count(), 0, 10'000);
+      if (::poll(&polled, 1, static_cast<int>(limit_ms)) == 0 && limit_ms == 10'000) break;
+      loop.run_ready();
+    }
+    EXPECT_TRUE(done()) << "the host did not see " << awaited;
+  };
+  const Ends pipe = open_pipe();
+  Reader reader(loop, pipe.near.get(), Trigger::level);
+  if (const Error error = reader.start()) return error;
+  for (int round = 1; round <= 2; ++round) {
+    write_to(pipe.far);
+    host_until([&] { return reader.has(round); }, "what was written");
+    if (reader.error()) return reader.error();
+  }
+  bool expired = false;
+  Timer timer(loop, [&expired] { expired = true; });
+  timer.start(1ms);
+  host_until([&] { return expired; }, "the timer");
+  return {};
+}
+
 Error play_embedded(EventLoop& outer) {
-  const BackendKind kind =
-      outer.backend().kind == BackendKind::io_uring ? BackendKind::io_uring : BackendKind::epoll;
-  const auto inner = EventLoop::open({.backend = kind});
+  const auto inner = EventLoop::open({.backend = outer.backend().kind});
   if (!inner) return inner.error();
   EmbeddedLoop embedded(outer, **inner);
   if (const auto started = embedded.start(); !started) return started.error();
@@ -474,6 +507,7 @@ const std::vector<Scenario>& all_scenarios() {
       {"wall_timer", play_wall_timer},
       {"file_status", play_file_status},
       {"embedded", play_embedded},
+      {"hosted", play_hosted},
       {"datagrams", play_datagrams},
       {"tasks", play_tasks},
       {"workers", play_workers},

@@ -189,7 +189,7 @@ class PgConnection {
     auto work = [request]() -> std::string {
       std::string text(256, '\0');
       if (PQcancel(request->get(), text.data(), static_cast<int>(text.size())) != 0) return {};
-      return text.c_str();
+      return {text.data()};  // Up to the null character.
     };
     auto failed = co_await WorkerPool::shared().run(std::move(work));
     if (!failed) co_return std::unexpected(PgError(failed.error()));

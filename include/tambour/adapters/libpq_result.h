@@ -18,9 +18,10 @@ namespace tambour::adapters {
 /// An Error with the text of libpq. The error is EPROTO if libpq or the server reports it, and the
 /// error of the wait otherwise, such as ECANCELED.
 struct PgError {
-  PgError(const Error& code) : error(code), message(code.message()) {}
+  PgError(const Error& code)  // NOLINT(google-explicit-constructor): waits return an Error.
+      : error(code), message(code.message()) {}
   PgError(const Error& code, std::string text) : error(code), message(std::move(text)) {}
-  operator const Error&() const noexcept { return error; }
+  operator const Error&() const noexcept { return error; }  // NOLINT(google-explicit-constructor)
 
   Error error;
   std::string message;
