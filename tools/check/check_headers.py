@@ -21,6 +21,7 @@ ADAPTERS = {
     "hiredis_events.h": "hiredis",
     "libpq.h": "libpq",
     "libpq_result.h": "libpq",
+    "mosquitto.h": "libmosquitto",
     "sd_event.h": "libsystemd",
 }
 

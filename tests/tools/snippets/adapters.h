@@ -3,6 +3,7 @@
 // include: <tambour/adapters/glib.h>
 // include: <tambour/adapters/hiredis.h>
 // include: <tambour/adapters/libpq.h>
+// include: <tambour/adapters/mosquitto.h>
 // include: <tambour/adapters/sd_event.h>
 extern EventLoop& loop;
 extern GMainLoop* main_loop;
