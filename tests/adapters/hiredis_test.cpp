@@ -257,6 +257,22 @@ TEST_F(Hiredis, a_subscription_receives_messages) {
   }());
 }
 
+TEST_F(Hiredis, a_client_may_be_destroyed_by_its_message_function) {
+  run([this]() -> Task<> {
+    auto subscriber = std::make_unique<RedisClient>(loop);
+    EXPECT_TRUE(co_await connected(*subscriber));
+    const std::vector<std::string_view> words{"SUBSCRIBE", "news"};
+    TaskEvent received(loop);
+    const std::string text(100, 'x');
+    EXPECT_TRUE(subscriber->subscribe(words, [&, text](const RedisValue&) {
+      subscriber.reset();
+      EXPECT_EQ(text.size(), 100U);
+      received.set();
+    }));
+    static_cast<void>(co_await received.wait());
+  }());
+}
+
 TEST_F(Hiredis, events_serve_the_functions_of_hiredis) {
   run([this]() -> Task<> {
     RedisClient redis(loop);

@@ -15,6 +15,7 @@
 #include <array>
 #include <cerrno>
 #include <concepts>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -62,6 +63,7 @@ struct RedisValue {
 class RedisClient {
  public:
   using Reply = Call<RedisValue>::Wait;
+  using MessageFunction = Callback<void(const RedisValue&)>;
 
   explicit RedisClient(EventLoop& loop) noexcept : loop_(loop) {}
   RedisClient(const RedisClient&) = delete;
@@ -111,8 +113,8 @@ class RedisClient {
   /// commands through another RedisClient: the server accepts none on this connection any more.
   /// Fails with ENOTCONN.
   [[nodiscard]] Result<> subscribe(std::span<const std::string_view> words,
-                                   Callback<void(const RedisValue&)> on_message) {
-    on_message_ = std::move(on_message);
+                                   MessageFunction on_message) {
+    on_message_ = std::make_shared<MessageFunction>(std::move(on_message));
     if (!is_connected_ || !send(&received, nullptr, words))
       return std::unexpected(system_error(ENOTCONN));
     return {};
@@ -195,8 +197,10 @@ class RedisClient {
   }
   static void received(redisAsyncContext* context, void* reply, void* /*data*/) {
     RedisClient* const self = of(context);
-    if (self == nullptr || reply == nullptr || !self->on_message_) return;
-    self->on_message_(RedisValue(*static_cast<redisReply*>(reply)));
+    if (self == nullptr || reply == nullptr) return;
+    // The function may replace itself and destroy the client.
+    const std::shared_ptr<MessageFunction> function = self->on_message_;
+    if (*function) (*function)(RedisValue(*static_cast<redisReply*>(reply)));
   }
 
   EventLoop& loop_;
@@ -204,7 +208,7 @@ class RedisClient {
   Call<void>* connecting_ = nullptr;
   bool is_connected_ = false;
   std::string error_text_;
-  Callback<void(const RedisValue&)> on_message_;
+  std::shared_ptr<MessageFunction> on_message_;
   std::vector<const char*> texts_;
   std::vector<std::size_t> lengths_;
 };

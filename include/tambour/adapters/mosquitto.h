@@ -12,6 +12,8 @@
 #include <cerrno>
 #include <chrono>
 #include <map>
+#include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -93,9 +95,9 @@ class MqttClient {
     const int error = mosquitto_subscribe(client_, &id, pattern, qos);
     return track(error, id, 0);
   }
-  /// Invoked with each message; must not throw.
+  /// Sets the function that is invoked with each message, which must not throw.
   void on_message(Callback<void(const mosquitto_message&)> function) {
-    on_message_ = std::move(function);
+    on_message_ = std::make_shared<Callback<void(const mosquitto_message&)>>(std::move(function));
   }
 
  private:
@@ -224,7 +226,9 @@ class MqttClient {
     of(data).finish(id);
   }
   static void received(mosquitto* /*client*/, void* data, const mosquitto_message* message) {
-    if (of(data).on_message_) of(data).on_message_(*message);
+    // The function may set another one.
+    const auto function = of(data).on_message_;
+    if (function != nullptr && *function) (*function)(*message);
   }
 
   EventLoop& loop_;
@@ -235,7 +239,7 @@ class MqttClient {
   bool is_connected_ = false;
   int early_ = 0;
   std::map<int, InFlight> in_flight_;  ///< By message id.
-  Callback<void(const mosquitto_message&)> on_message_;
+  std::shared_ptr<Callback<void(const mosquitto_message&)>> on_message_;
 };
 
 }  // namespace tambour::adapters
