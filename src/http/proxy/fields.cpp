@@ -30,42 +30,51 @@ enum class Kind : std::uint8_t {
   via,
 };
 
+struct KnownField {
+  constexpr KnownField(std::string_view field_name, Kind field_kind) noexcept
+      : name(field_name), hash(hash_of_name(field_name)), kind(field_kind) {}
+
+  std::string_view name;
+  std::uint32_t hash;
+  Kind kind;
+};
+
+constexpr std::array known_fields{
+    KnownField("Content-Length", Kind::dropped),
+    KnownField("Host", Kind::host),
+    KnownField("Connection", Kind::connection),
+    KnownField("Transfer-Encoding", Kind::dropped),
+    KnownField("Keep-Alive", Kind::dropped),
+    KnownField("Via", Kind::via),
+    KnownField("Upgrade", Kind::upgrade),
+    KnownField("TE", Kind::te),
+    KnownField("Expect", Kind::expect),
+    KnownField("Max-Forwards", Kind::max_forwards),
+    KnownField("HTTP2-Settings", Kind::dropped),
+    KnownField("Proxy-Authenticate", Kind::dropped),
+    KnownField("Proxy-Authorization", Kind::dropped),
+    KnownField("Proxy-Connection", Kind::dropped),
+};
+
+constexpr std::uint64_t mark_of(std::uint32_t hash) noexcept {
+  return std::uint64_t{1} << (hash % 64);
+}
+
+/// Most other fields have none of these bits.
+constexpr std::uint64_t known_marks = [] {
+  std::uint64_t marks = 0;
+  for (const KnownField& field : known_fields) marks |= mark_of(field.hash);
+  return marks;
+}();
+
 Kind kind_of(std::string_view name, std::uint32_t hash) noexcept {
-  const auto kind_if = [name](std::string_view known, Kind kind) {
-    return equal_ignoring_case(name, known) ? kind : Kind::other;
-  };
-  switch (hash) {
-    case hash_of_name("Connection"):
-      return kind_if("Connection", Kind::connection);
-    case hash_of_name("Content-Length"):
-      return kind_if("Content-Length", Kind::dropped);
-    case hash_of_name("Expect"):
-      return kind_if("Expect", Kind::expect);
-    case hash_of_name("Host"):
-      return kind_if("Host", Kind::host);
-    case hash_of_name("HTTP2-Settings"):
-      return kind_if("HTTP2-Settings", Kind::dropped);
-    case hash_of_name("Keep-Alive"):
-      return kind_if("Keep-Alive", Kind::dropped);
-    case hash_of_name("Max-Forwards"):
-      return kind_if("Max-Forwards", Kind::max_forwards);
-    case hash_of_name("Proxy-Authenticate"):
-      return kind_if("Proxy-Authenticate", Kind::dropped);
-    case hash_of_name("Proxy-Authorization"):
-      return kind_if("Proxy-Authorization", Kind::dropped);
-    case hash_of_name("Proxy-Connection"):
-      return kind_if("Proxy-Connection", Kind::dropped);
-    case hash_of_name("TE"):
-      return kind_if("TE", Kind::te);
-    case hash_of_name("Transfer-Encoding"):
-      return kind_if("Transfer-Encoding", Kind::dropped);
-    case hash_of_name("Upgrade"):
-      return kind_if("Upgrade", Kind::upgrade);
-    case hash_of_name("Via"):
-      return kind_if("Via", Kind::via);
-    default:
-      return Kind::other;
+  if ((known_marks & mark_of(hash)) == 0) return Kind::other;
+  for (const KnownField& field : known_fields) {
+    if (field.hash != hash) continue;
+    // Most peers write a name in the same way.
+    if (field.name == name || equal_ignoring_case(field.name, name)) return field.kind;
   }
+  return Kind::other;
 }
 
 /// Collects what one pass over fields finds in those that are not passed on.
@@ -89,6 +98,7 @@ struct ConnectionOptions {
   }
   /// RFC 9110, section 7.6.1.
   void apply(Fields& fields) const {
+    if (named.empty() && !has_trailers) return;
     for (const std::string_view name : coding::ListElements(named)) fields.remove(name);
     if (has_trailers) FieldWriter::append(fields, "TE", "trailers");
   }

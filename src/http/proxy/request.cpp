@@ -143,7 +143,7 @@ Result<> Forwarding::direct() {
   const RequestHead& received = request_->head();
   const ReverseProxyOptions& options = state_.options;
   if (received.target == "*") {
-    head_.target = "*";
+    head_.target.assign(1, '*');
     head_.form = TargetForm::asterisk;
   } else {
     const std::string_view rest = without_prefix(received.target, options.strip_prefix);
