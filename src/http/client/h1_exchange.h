@@ -90,7 +90,7 @@ class H1Exchange final : public Exchange {
   Error read_error_{};
   bool is_sent_ = false;
   bool is_head_checked_ = false;
-  bool has_upgrade_ = false;  ///< If the head was checked.
+  bool has_upgrade_ = false;         ///< If the head was checked.
   std::optional<TaskScope> sender_;  ///< Destroyed before what its task uses.
 };
 

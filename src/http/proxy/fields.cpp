@@ -56,11 +56,11 @@ constexpr std::array known_fields{
     KnownField("Proxy-Connection", Kind::dropped),
 };
 
+/// These bits of a hash distinguish the fields below from most others.
 constexpr std::uint64_t mark_of(std::uint32_t hash) noexcept {
-  return std::uint64_t{1} << (hash % 64);
+  return std::uint64_t{1} << ((hash >> 11U) % 64);
 }
 
-/// Most other fields have none of these bits.
 constexpr std::uint64_t known_marks = [] {
   std::uint64_t marks = 0;
   for (const KnownField& field : known_fields) marks |= mark_of(field.hash);
