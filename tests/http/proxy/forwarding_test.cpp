@@ -354,6 +354,8 @@ TEST_F(HttpForwarding, a_client_may_leave_while_its_request_waits_for_a_connecti
       const test::Reply first = co_await fixture.request("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
       EXPECT_EQ(first.status, Status::ok);
     }(self));
+    EXPECT_TRUE(co_await sleep_for(500ms));
+    EXPECT_EQ(self.proxy_->upstreams()[0].active, 1U);
     co_await leave_early(self);
     co_await scope.join();
   }(*this));
