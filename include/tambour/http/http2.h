@@ -40,9 +40,14 @@ struct Http2Options {
   std::uint32_t window_bytes_max = 4 * 1024 * 1024;
 
   /// Bytes of responses that one connection buffers because the client does not receive them. When
-  /// there are more, the handlers of further requests start later. The responses of handlers that
-  /// run already come in addition.
+  /// there are more, the handlers of further requests start later, unless a request is more urgent
+  /// than all whose responses are buffered. The responses of handlers that run already come in
+  /// addition.
   std::size_t unsent_bytes_max = std::size_t{1024} * 1024;
+  /// The kernel accepts no further bytes while it has not sent so many (TCP_NOTSENT_LOWAT, tcp(7)),
+  /// from the first 64 KiB of one write on. More need fewer system calls, but delay a response that
+  /// is more urgent. 0: as many as the kernel allows, usually 4 MiB (net.ipv4.tcp_wmem).
+  std::uint32_t socket_unsent_bytes_max = 64 * 1024;
   /// Bytes of requests and responses that all connections of the server buffer, in steps of 64 KiB
   /// for each connection. When there are more, a connection that buffers at least 64 KiB refuses
   /// further requests with REFUSED_STREAM; others are served.

@@ -1,6 +1,9 @@
 // H2Sender: the writes of a connection, and which stream sends next.
 #include "http/h2/sender.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <new>
@@ -113,6 +116,16 @@ void H2Sender::fill() {
     output_.fail(system_error(ENOMEM));
   }
   set_blocked(patience_, is_blocked_, window_ <= 0 && next() != nullptr);
+  if (!is_unsent_low_ && output_.queue().size() >= written_bytes) keep_unsent_low();
+}
+
+/// Otherwise the kernel buffers megabytes, and an urgent response waits behind them: tcp(7).
+void H2Sender::keep_unsent_low() noexcept {
+  is_unsent_low_ = true;
+  if (limits_.socket_unsent_bytes_max == 0) return;
+  // Sockets that are not TCP do not have the option.
+  const auto bytes = static_cast<int>(limits_.socket_unsent_bytes_max);  // Read as unsigned.
+  static_cast<void>(stream_.set_option(IPPROTO_TCP, TCP_NOTSENT_LOWAT, bytes));
 }
 
 void H2Sender::set_blocked(detail::net::RateBudget& patience, bool& was_blocked,

@@ -40,6 +40,7 @@ class H2Sender {
     Duration write_timeout{};
     std::size_t rate_min = 0;
     std::size_t unsent_bytes_max = 0;
+    std::uint32_t socket_unsent_bytes_max = 0;  ///< 0: as many as the kernel accepts.
   };
 
   /// `sent` is invoked when the end of a stream has been queued, and may destroy the stream.
@@ -111,6 +112,7 @@ class H2Sender {
 
   [[nodiscard]] Task<> write();
   void fill();
+  void keep_unsent_low() noexcept;
   void send_data(H2SendingStream& stream);
   /// They have been removed from H2Outgoing::unsent.
   void remove_unsent(H2SendingStream& stream, std::size_t bytes) noexcept;
@@ -142,6 +144,7 @@ class H2Sender {
   detail::net::RateBudget patience_;  ///< Spent while the window of the connection is used up.
   bool is_blocked_ = false;
   bool is_writing_ = false;
+  bool is_unsent_low_ = false;  ///< The kernel accepts few bytes that it cannot send.
   TaskEvent written_;
   TaskEvent has_capacity_;
   Timer soon_;

@@ -64,7 +64,7 @@ H2Connection::H2Connection(SocketStream stream, Buffer received,
       memory_(settings_->h2_counters->buffered()),
       sender_(stream_,
               {options().write_timeout, options().http_2.send_rate_min,
-               options().http_2.unsent_bytes_max},
+               options().http_2.unsent_bytes_max, options().http_2.socket_unsent_bytes_max},
               memory_,
               [this](H2SendingStream& sent) { remove_if_done(static_cast<H2Stream&>(sent)); }),
       waits_(loop_) {
@@ -251,10 +251,19 @@ Task<> H2Connection::wait_for_handler(H2Stream& stream) {
   finish(stream);
 }
 
+bool H2Connection::is_postponed(H2Stream& stream) noexcept {
+  if (!sender_.is_full()) return false;
+  const std::uint8_t urgency = stream.outgoing().priority.urgency;
+  return std::ranges::any_of(streams_, [urgency](const auto& entry) {
+    const H2Outgoing& other = entry.second->outgoing();
+    return !other.unsent.empty() && other.priority.urgency <= urgency;
+  });
+}
+
 /// For a client that does not receive the responses to its other requests.
 Task<> H2Connection::start_handler_later(H2Stream& stream) {
   Result<> waited;
-  while (waited && sender_.is_full() && !stream.error())
+  while (waited && is_postponed(stream) && !stream.error())
     waited = co_await sender_.wait_for_capacity();
   if (!waited) stream.fail(waited.error());
   detail::Exchange& exchange = stream.exchange();

@@ -140,6 +140,9 @@ class H2Connection final {
   }
   void start_handler(H2Stream& stream);
   [[nodiscard]] Task<> wait_for_handler(H2Stream& stream);
+  /// True while the client does not receive the responses to its other requests, and one of them is
+  /// as urgent as this one. Each of the eight urgencies may have a handler more.
+  [[nodiscard]] bool is_postponed(H2Stream& stream) noexcept;
   [[nodiscard]] Task<> start_handler_later(H2Stream& stream);
   void finish(H2Stream& stream);
   /// Ends the stream on both sides. The caller calls remove_if_done().

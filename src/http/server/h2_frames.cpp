@@ -150,7 +150,7 @@ bool H2Connection::on_request(const h2::Frame& frame, h2::FieldSection& section)
   }
   if (!early_priorities_.empty()) apply_early_priority(stream);
   add(std::move(created));
-  if (sender_.is_full()) {
+  if (is_postponed(stream)) {
     count(H2Event::postponed_handler);
     waits_.spawn(start_handler_later(stream));
   } else {

@@ -277,6 +277,15 @@ TEST_F(Http2Budgets, responses_that_are_not_received_postpone_handlers) {
     EXPECT_EQ(test.stats().postponed_handlers, 46);
     EXPECT_GE(test.stats().buffered_bytes, 300'000);
     EXPECT_LE(test.stats().buffered_bytes, 500'000);
+    // One that is more urgent than all that have started is served, another one of its urgency not.
+    client.get(101, "/", {{"priority", "u=1"}});
+    client.get(103, "/", {{"priority", "u=1"}});
+    co_await client.exchange(100ms);
+    EXPECT_EQ(started, 5);
+    EXPECT_EQ(test.stats().postponed_handlers, 47);
+    client.reset(101, ErrorCode::cancel);
+    client.reset(103, ErrorCode::cancel);
+    co_await client.exchange(100ms);
     // Another client is served meanwhile.
     Http2Client other(co_await test.open());
     other.get(1, "/");
@@ -288,7 +297,7 @@ TEST_F(Http2Budgets, responses_that_are_not_received_postpone_handlers) {
     for (std::uint32_t id = 1; id < 99; id += 2) client.grow_window(id, 200'000);
     const std::string rest = co_await client.exchange(1s);
     EXPECT_NE(rest.find("DATA 97 "), std::string::npos) << rest;
-    EXPECT_EQ(started, 50);
+    EXPECT_EQ(started, 51);
   }(*this, handlers));
   EXPECT_LT(stats().buffered_bytes, 150'000);  // Two connections, each in steps of 64 KiB.
 }

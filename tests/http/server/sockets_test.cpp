@@ -1,8 +1,11 @@
 // http::Server over real sockets, on every backend; and over the loops of a group.
+#include <sys/socket.h>
+
 #include <atomic>
 #include <chrono>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -10,6 +13,7 @@
 
 #include <tambour/tambour.h>
 
+#include "http/server/http2_client.h"
 #include "http/support/client.h"
 #include "support/on_every_backend.h"
 #include "support/temporary_folder.h"
@@ -53,6 +57,39 @@ class HttpSockets : public test::OnEveryBackend {
 };
 
 TAMBOUR_ON_EVERY_BACKEND(HttpSockets);
+
+/// Bytes of DATA before a line.
+std::size_t data_before(const std::string& lines, std::string_view line) {
+  std::size_t bytes = 0;
+  const std::size_t end = lines.find(line);
+  EXPECT_NE(end, std::string::npos) << lines;
+  constexpr std::string_view data = "DATA 1 ";
+  for (std::size_t at = lines.find(data); at < end; at = lines.find(data, at + 1))
+    bytes += std::stoul(lines.substr(at + data.size()));
+  return bytes;
+}
+
+/// A download fills the buffers of the kernel, of which that of the server could have megabytes.
+TEST_P(HttpSockets, urgent_responses_of_http_2_overtake_what_is_not_sent) {
+  serve([](Request& request, Response& response) {
+    response.send(std::string(request.path() == "/" ? 12'000'000 : 10, 'x'));
+  });
+  run([](EventLoop&, Endpoint to) -> Task<> {
+    auto connected = co_await TcpStream::connect(to);
+    TcpStream stream = or_throw(std::move(connected));
+    EXPECT_TRUE(stream.set_option(SOL_SOCKET, SO_RCVBUF, 65'536));
+    constexpr std::uint32_t window = 1 << 30;
+    test::Http2Client client(std::move(stream),
+                             {{test::Http2Client::SettingId::initial_window_size, window}});
+    client.grow_window(0, window);
+    client.get(1, "/");
+    static_cast<void>(co_await client.stream().write(client.out()));
+    static_cast<void>(co_await sleep_for(100ms));
+    client.get(3, "/urgent", {{"priority", "u=0"}});
+    const std::string lines = co_await client.exchange();
+    EXPECT_LT(data_before(lines, "HEADERS 3 "), 1'000'000);
+  }(loop(), server->endpoint()));
+}
 
 TEST_P(HttpSockets, bodies_stream_in_both_directions) {
   serve(echo);
