@@ -55,7 +55,7 @@ bool DynamicTable::add(std::string_view name, std::string_view value, std::uint3
 }
 
 bool DynamicTable::grow_entries() noexcept {
-  constexpr std::uint32_t first_capacity = 8;
+  constexpr std::uint32_t first_capacity = 4;
   const std::uint32_t capacity = std::max(2 * entry_capacity_, first_capacity);
   std::unique_ptr<Entry[]> entries(new (std::nothrow) Entry[capacity]);
   if (!entries) return false;
@@ -67,7 +67,7 @@ bool DynamicTable::grow_entries() noexcept {
 }
 
 bool DynamicTable::make_room(std::uint32_t size) noexcept {
-  constexpr std::uint32_t first_capacity = 256;
+  constexpr std::uint32_t first_capacity = 128;
   const std::uint32_t used = text_size();
   const char* const begin = text_.get() + (text_end_ - used - text_begin_);
   // A quarter of the area is free after the texts have moved, unless it is as large as allowed.

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Makes hpack_stories.txt from a clone of https://github.com/http2jp/hpack-test-case.
 
-Usage: make_hpack_stories.py CLONE >hpack_stories.txt
+Usage: make_hpack_stories.py CLONE [all] >hpack_stories.txt
+
+The tests have a part of the stories; with "all", the file has each message of every story.
 
 A story is a sequence of messages. Each of its messages has the fields, and a block of each encoder:
 
@@ -37,7 +39,8 @@ def main() -> None:
         for path in clone.iterdir()
         if path.is_dir() and path.name not in ("raw-data", "util") and path.name[0] != "."
     )
-    for number, count in STORIES.items():
+    chosen = {f"{number:02}": None for number in range(32)} if "all" in sys.argv[2:] else STORIES
+    for number, count in chosen.items():
         stories = {}
         for encoder in encoders:
             path = clone / encoder / f"story_{number}.json"
