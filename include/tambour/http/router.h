@@ -53,7 +53,8 @@ using Middleware = std::function<Task<>(Request&, Response&, const Handler& next
 ///
 /// The router answers by itself: 404 if no pattern matches; 405 with the Allow field if none has
 /// the method; OPTIONS with 204 and Allow; HEAD with the handler for GET; CONNECT with 501. A route
-/// for OPTIONS or HEAD replaces that.
+/// for OPTIONS or HEAD replaces that. An extended CONNECT (RFC 8441), which opens a WebSocket over
+/// HTTP/2, gets the handler for GET, as the request for a WebSocket over HTTP/1.1 does.
 ///
 /// Checks: a malformed pattern, and a second handler for the same pattern and method, abort with a
 /// message. All functions throw std::bad_alloc.

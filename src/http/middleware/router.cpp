@@ -72,7 +72,9 @@ Task<> Routes::start(Request& request, Response& response) const {
 }
 
 Task<> Routes::start_route(Request& request, Response& response) const {
-  const Method& method = request.method();
+  // An extended CONNECT (RFC 8441) is over HTTP/2 what GET with Upgrade is over HTTP/1.1.
+  const bool opens_protocol = !request.head().protocol.empty();
+  const Method& method = opens_protocol ? Method::get : request.method();
   if (method == Method::connect) {
     static_cast<void>(response.send_error(Status::not_implemented));
     return {};

@@ -40,8 +40,14 @@ Result<> check_request(const Request& request, const detail::ws::HandshakeReques
   return detail::ws::check_origin(handshake, request.head().authority, views_of(options.origins));
 }
 
+/// RFC 6455, section 4.2, and RFC 8441 for HTTP/2.
+Result<detail::ws::HandshakeRequest> read_handshake(const RequestHead& head) {
+  if (head.protocol.empty()) return detail::ws::read_request(head);
+  return detail::ws::read_connect_request(head, head.protocol);
+}
+
 Result<Choice> answer(const Request& request, Response& response, const WebSocketOptions& options) {
-  const auto handshake = detail::ws::read_request(request.head());
+  const auto handshake = read_handshake(request.head());
   if (!handshake) return std::unexpected(handshake.error());
   if (const Result<> checked = check_request(request, *handshake, options); !checked)
     return std::unexpected(checked.error());

@@ -8,7 +8,7 @@ namespace {
 
 constexpr base::ErrorText<WebSocketError> texts[] = {
     {WebSocketError::bad_method, "The method of the request does not open a WebSocket"},
-    {WebSocketError::bad_http_version, "The request has a version before HTTP/1.1"},
+    {WebSocketError::bad_http_version, "The request is not one of HTTP/1.1"},
     {WebSocketError::not_an_upgrade, "The request does not ask for an upgrade to websocket"},
     {WebSocketError::request_with_body, "The request has a body"},
     {WebSocketError::unsupported_version, "Sec-WebSocket-Version is not 13"},

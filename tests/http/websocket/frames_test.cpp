@@ -1,12 +1,16 @@
 // What a server of WebSockets answers to each frame, byte by byte, and to requests that are not
 // opening handshakes.
+#include <cerrno>
+#include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
 #include <tambour/tambour.h>
 
+#include "http/server/http2_client.h"
 #include "http/websocket/serving.h"
 
 namespace tambour::frames_test {
@@ -157,6 +161,92 @@ TEST_F(WebSocketFrames, arrive_in_any_pieces) {
     const std::string all = ask_in_pieces({handshake() + sent.substr(0, cut), sent.substr(cut)});
     EXPECT_EQ(all.substr(all.find("\r\n\r\n") + 4), expected) << cut;
   }
+}
+
+/// WebSockets over HTTP/2: RFC 8441.
+class WebSocketsOverHttp2 : public test::WebSocketServing {
+ public:
+  void serve_echo(http::ServerOptions options = {}) {
+    http::WebSocketOptions sockets;
+    sockets.subprotocols = {"v1.chat"};
+    http::Router router;
+    router.get("/chat", http::serve_websocket(&test::echo, sockets));
+    serve(std::move(router).handler(), std::move(options));
+  }
+  using Fields = std::initializer_list<test::Http2Client::FieldText>;
+  static void open_websocket(test::Http2Client& client, std::uint32_t id, Fields fields) {
+    client.request(id, http::Method::connect, "/chat", false, fields, "websocket");
+  }
+};
+
+TEST_F(WebSocketsOverHttp2, are_echoed_on_several_streams) {
+  serve_echo();
+  const std::string answers = run([](WebSocketsOverHttp2& test) -> Task<std::string> {
+    test::Http2Client client(co_await test.open());
+    open_websocket(client, 1, {{"sec-websocket-version", "13"}});
+    open_websocket(client, 3,
+                   {{"sec-websocket-version", "13"}, {"sec-websocket-protocol", "v2, v1.chat"}});
+    client.data(1, client_frame(0x81, "one"), false);
+    client.data(3, client_frame(0x81, "three"), false);
+    std::string lines = co_await client.exchange();
+    client.data(1, client_frame(0x88, close_payload(1000)), true);
+    lines += co_await client.exchange();
+    client.data(3, client_frame(0x81, "more"), false);
+    co_return lines + co_await client.exchange();
+  }(*this));
+  const std::string close = std::string("\x88\x02") + close_payload(1000);
+  EXPECT_EQ(answers,
+            "HEADERS 1 200\nHEADERS 3 200 sec-websocket-protocol=v1.chat\n"
+            "DATA 1 \x81\x03one\nDATA 3 \x81\x05three\nDATA 1 " +
+                close + " end\nDATA 3 \x81\x04more\n");
+}
+
+TEST_F(WebSocketsOverHttp2, are_refused_as_over_http_1) {
+  serve_echo();
+  const std::string answers = run([](WebSocketsOverHttp2& test) -> Task<std::string> {
+    test::Http2Client client(co_await test.open());
+    open_websocket(client, 1, {{"sec-websocket-version", "12"}});
+    open_websocket(client, 3,
+                   {{"sec-websocket-version", "13"}, {"origin", "https://other.example"}});
+    client.request(5, http::Method::connect, "/chat", false, {}, "other");
+    client.request(7, http::Method::connect, "/nothing", false, {}, "websocket");
+    client.get(9, "/chat", {{"sec-websocket-version", "13"}});
+    co_return co_await client.exchange();
+  }(*this));
+  EXPECT_NE(answers.find("HEADERS 1 426"), std::string::npos) << answers;
+  EXPECT_NE(answers.find("HEADERS 3 403"), std::string::npos) << answers;
+  EXPECT_NE(answers.find("HEADERS 5 426"), std::string::npos) << answers;
+  EXPECT_NE(answers.find("HEADERS 7 404"), std::string::npos) << answers;
+  EXPECT_NE(answers.find("HEADERS 9 400"), std::string::npos) << answers;
+}
+
+TEST_F(WebSocketsOverHttp2, end_with_the_stream_and_with_the_server) {
+  std::vector<Error> ends;
+  serve(http::serve_websocket([&ends](http::WebSocket& socket, http::Request&) -> Task<> {
+    const Result<http::WebSocketMessage> message = co_await socket.receive();
+    EXPECT_FALSE(message);
+    if (!message) ends.push_back(message.error());
+  }));
+  const std::string answers = run([](WebSocketsOverHttp2& test) -> Task<std::string> {
+    test::Http2Client client(co_await test.open());
+    for (const std::uint32_t id : {1U, 3U, 5U})
+      open_websocket(client, id, {{"sec-websocket-version", "13"}});
+    static_cast<void>(co_await client.exchange());
+    client.reset(1, test::Http2Client::ErrorCode::cancel);
+    client.data(3, "", true);
+    static_cast<void>(co_await client.exchange());
+    spawn(test.server_loop_, test.server_->shut_down(10s));
+    std::string lines = co_await client.exchange();
+    client.data(5, client_frame(0x88, close_payload(1001)), true);
+    co_return lines + co_await client.exchange();
+  }(*this));
+  const std::string close = std::string("\x88\x02") + close_payload(1001);
+  EXPECT_NE(answers.find("DATA 5 " + close + "\n"), std::string::npos) << answers;
+  EXPECT_TRUE(answers.ends_with("closed\n")) << answers;
+  ASSERT_EQ(ends.size(), 3);
+  EXPECT_EQ(ends[0], system_error(ECONNRESET));
+  EXPECT_EQ(ends[1], StreamError::truncated);
+  EXPECT_EQ(ends[2], StreamError::eof);
 }
 
 }  // namespace
