@@ -1,12 +1,15 @@
 // Zero-downtime restarts of HTTP servers under load, with and without TLS: a server hands its
 // listener to a new process again and again, while clients with persistent connections send
-// requests. No request fails.
+// requests, and clients with WebSockets connect again. No request fails, and each WebSocket is
+// closed with 1012.
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <map>
 #include <optional>
@@ -60,6 +63,21 @@ Task<> answer(Request& request, Response& response) {
   response.send(std::move(text));
 }
 
+/// Sends the process id to each client, and waits until it closes, or the server ends.
+Task<> send_process_id(http::WebSocket& socket, Request&) {
+  const Result<> sent = co_await socket.send_text(std::to_string(::getpid()));
+  if (sent) static_cast<void>(co_await socket.receive());
+}
+
+http::Handler handler() {
+  http::WebSocketOptions options;
+  options.shutdown_code = http::CloseCode::service_restart;
+  http::Router router;
+  router.post("/", answer);
+  router.get("/socket", http::serve_websocket(send_process_id, options));
+  return std::move(router).handler();
+}
+
 Task<> end_after(Task<> first, EventLoop& loop, http::Server& server) {
   co_await std::move(first);
   co_await server.shut_down(30s);
@@ -79,7 +97,7 @@ TEST(HttpRestart, server) {
   auto inherited = InheritedListeners::from_environment();
   ASSERT_TRUE(inherited) << inherited.error().message();
   EventLoop loop;
-  auto server = http::Server::adopt(loop, inherited->take("web"), answer, server_options());
+  auto server = http::Server::adopt(loop, inherited->take("web"), handler(), server_options());
   ASSERT_TRUE(server) << server.error().message();
   Signal again(loop, SIGUSR1, [&](int) { spawn(loop, end_after(renew(*server), loop, *server)); });
   Signal finish(loop, SIGTERM, [&](int) { spawn(loop, end_after(nothing(), loop, *server)); });
@@ -155,6 +173,28 @@ Task<> run_client(EventLoop& loop, Endpoint to, const tls::ClientContext* tls, T
   co_await client.run(loop, number);
 }
 
+/// A WebSocket to each process. `tls` is null.
+Task<> run_websocket(EventLoop& loop, Endpoint to, const tls::ClientContext* /*tls*/, Tally& tally,
+                     int /*number*/) {
+  http::Client client(loop);
+  http::WebSocketClientOptions options;
+  options.retry.delay = 1ms;
+  options.retry.delay_max = 10ms;
+  options.on_failure = [&tally](const http::WebSocketFailure& failure) {
+    if (failure.close_code != http::CloseCode::service_restart)
+      ++tally.failures[failure.error.message() + " instead of 1012"];
+  };
+  http::WebSocketClient socket(client, "ws://" + to.to_string() + "/socket", std::move(options));
+  while (!tally.over) {
+    // The last process is asked to end after the clients.
+    const Result<http::WebSocketMessage> message = co_await timeout(100ms, socket.receive());
+    if (message) ++tally.answers[std::atoi(message->to_string().c_str())];
+    if (!message && message.error() != system_error(ETIMEDOUT)) break;
+  }
+  tally.connections += static_cast<int>(socket.connections());
+  EXPECT_TRUE(co_await socket.close());
+}
+
 /// Waits until a process that is not in `before` has answered.
 Task<int> next_process(const Tally& tally, std::map<int, int> before, TimePoint give_up) {
   while (Clock::now() < give_up) {
@@ -166,8 +206,10 @@ Task<int> next_process(const Tally& tally, std::map<int, int> before, TimePoint 
   co_return 0;
 }
 
-Task<> restart_many_times(EventLoop& loop, http::Server& first, const tls::ClientContext* tls,
-                          int times, Tally& tally) {
+using RunClient = Task<>(EventLoop&, Endpoint, const tls::ClientContext*, Tally&, int);
+
+Task<> restart_many_times(EventLoop& loop, http::Server& first, RunClient& run,
+                          const tls::ClientContext* tls, int times, Tally& tally) {
   const std::vector<PassedListener> passed{{&first, "web"}};
   const NewProcessOptions options = this_test();
   const auto started = co_await start_new_process(passed, options);
@@ -176,7 +218,7 @@ Task<> restart_many_times(EventLoop& loop, http::Server& first, const tls::Clien
   const Endpoint at = first.endpoint();
   co_await first.shut_down(10s);
   TaskScope clients(loop);
-  for (int i = 0; i < 8; ++i) clients.spawn(run_client(loop, at, tls, tally, i));
+  for (int i = 0; i < 8; ++i) clients.spawn(run(loop, at, tls, tally, i));
   const TimePoint give_up = Clock::now() + 90s;
   const std::map<int, int> none;
   int current = co_await next_process(tally, none, give_up);
@@ -201,24 +243,28 @@ Task<> restart_many_times(EventLoop& loop, http::Server& first, const tls::Clien
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
-class HttpRestarts : public testing::TestWithParam<bool> {};
+enum class Kind : std::uint8_t { http, https, websocket };
+
+class HttpRestarts : public testing::TestWithParam<Kind> {};
 
 TEST_P(HttpRestarts, under_load_fail_no_request) {
   // Orphans are reparented to this process; each server is a child of the one before it.
   ASSERT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
-  const bool with_tls = GetParam();
+  const bool with_tls = GetParam() == Kind::https;
+  const bool is_websocket = GetParam() == Kind::websocket;
   const test::Contexts contexts;
   const test::Certified& certified = test::Contexts::localhost();
   ::setenv(certificate, with_tls ? certified.certificate.c_str() : "", 1);
   ::setenv(private_key, with_tls ? certified.key.c_str() : "", 1);
   ::setenv(role, "server", 1);
   EventLoop loop;
-  auto first = http::Server::listen(loop, Endpoint::loopback_v4(0), answer, server_options());
+  auto first = http::Server::listen(loop, Endpoint::loopback_v4(0), handler(), server_options());
   ASSERT_TRUE(first) << first.error().message();
   Tally tally;
   const int times = test::sanitized ? 5 : 20;
   const tls::ClientContext* const tls = with_tls ? &contexts.client : nullptr;
-  spawn(loop, restart_many_times(loop, *first, tls, times, tally));
+  RunClient& run = is_websocket ? run_websocket : run_client;
+  spawn(loop, restart_many_times(loop, *first, run, tls, times, tally));
   loop.run();
   for (const char* name : {role, certificate, private_key}) ::unsetenv(name);
   EXPECT_EQ(tally.answers.size(), std::size_t(times) + 1);
@@ -226,15 +272,19 @@ TEST_P(HttpRestarts, under_load_fail_no_request) {
     ADD_FAILURE() << count << " times " << subject;
   int answers = 0;
   for (const auto& [process, count] : tally.answers) answers += count;
-  EXPECT_GT(answers, times * 8);
+  // A client with a WebSocket gets one answer from each process, and may miss a short-lived one.
+  EXPECT_GT(answers, is_websocket ? times * 4 : times * 8);
   // Connections persist: there are far fewer of them than requests.
   EXPECT_LE(tally.connections, (times + 1) * 8);
   RecordProperty("answers", answers);
 }
 
-INSTANTIATE_TEST_SUITE_P(Every, HttpRestarts, testing::Bool(), [](const auto& entry) {
-  return std::string(entry.param ? "https" : "http");
-});
+INSTANTIATE_TEST_SUITE_P(Every, HttpRestarts,
+                         testing::Values(Kind::http, Kind::https, Kind::websocket),
+                         [](const auto& entry) {
+                           if (entry.param == Kind::websocket) return std::string("websocket");
+                           return std::string(entry.param == Kind::https ? "https" : "http");
+                         });
 
 }  // namespace
 }  // namespace tambour::https_restart_test
