@@ -1,7 +1,10 @@
 // WebSocketClient: the next connection after the end of one, what is sent again, and when the
 // client gives up.
+#include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <cstdint>
+#include <cstdlib>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -321,6 +324,89 @@ TEST_F(WebSocketClients, exceptions_of_callbacks_are_thrown_by_receive) {
     EXPECT_EQ(thrown, "planted");
     EXPECT_EQ(co_await next_of(numbers), "1");
   }());
+}
+
+/// A server that closes each connection after some numbers, in one of several ways, under random
+/// faults. The client gets each number once, in order.
+class RandomEnds {
+ public:
+  explicit RandomEnds(sim::Simulation& simulation)
+      : simulation_(simulation),
+        host_(simulation.add_host("server")),
+        server_loop_(host_.loop_options()),
+        client_loop_(simulation.add_host("client").loop_options()) {}
+
+  void run() {
+    const sockaddr_in address = host_.endpoint(80);
+    const Endpoint at =
+        Endpoint::from(reinterpret_cast<const sockaddr*>(&address), sizeof address).value();
+    auto server = http::Server::listen(
+        server_loop_, at, http::serve_websocket([this](WebSocket& socket, http::Request& request) {
+          return count(socket, request.query_parameter("after").value_or("0"));
+        }));
+    if (!server) return;  // A fault.
+    TaskScope tasks(client_loop_);
+    tasks.spawn(receive("ws://" + at.to_string() + "/?after="));
+    simulation_.after(1h, [this] { simulation_.options() = sim::Options(); });
+    if (simulation_.run(24h * 30) != sim::End::stopped)
+      simulation_.fail("nothing happens any more");
+    tasks.request_stop();
+    simulation_.run_for(24h);
+    if (!tasks.empty()) simulation_.fail("tasks are left");
+  }
+
+ private:
+  Task<> count(WebSocket& socket, std::string after) {
+    const int last = std::stoi(after);
+    for (int i = 1; i <= 5; ++i) {
+      const Result<> sent = co_await socket.send_text(std::to_string(last + i));
+      if (!sent) co_return;
+      if (simulation_.random(4) == 0) break;
+    }
+    const std::uint64_t way = simulation_.random(3);
+    if (way == 0) socket.abort();
+    if (way == 1) static_cast<void>(co_await socket.close(CloseCode::service_restart));
+    if (way == 2) static_cast<void>(co_await socket.close(CloseCode::try_again_later));
+  }
+  Task<> receive(std::string url) {
+    http::Client client(client_loop_);
+    int last = 0;
+    WebSocketClient numbers(client,
+                            [&] { return http::ClientRequest(url + std::to_string(last)); });
+    while (last < 50) {
+      const Result<WebSocketMessage> message = co_await timeout(1min, numbers.receive());
+      if (!message && message.error() == system_error(ECANCELED)) co_return;
+      if (!message) continue;
+      if (message->to_string() != std::to_string(last + 1))
+        simulation_.fail(message->to_string() + " after " + std::to_string(last));
+      ++last;
+    }
+    static_cast<void>(co_await numbers.close());
+    simulation_.stop();
+  }
+
+  sim::Simulation& simulation_;
+  sim::Host& host_;
+  EventLoop server_loop_;
+  EventLoop client_loop_;
+};
+
+/// TAMBOUR_TEST_SEEDS sets the number of seeds.
+TEST(SimulatedReconnecting, loses_and_repeats_nothing_under_random_faults) {
+  const char* const chosen = std::getenv("TAMBOUR_TEST_SEEDS");
+  const std::uint64_t count = chosen != nullptr ? std::strtoull(chosen, nullptr, 10) : 20;
+  const auto failure = sim::simulate(
+      {.first = 1, .count = count},
+      [](sim::Simulation& simulation) {
+        RandomEnds ends(simulation);
+        ends.run();
+      },
+      [](std::uint64_t seed) {
+        sim::Options options = sim::Options::rough(seed);
+        options.no_descriptors = options.no_memory = 0;
+        return options;
+      });
+  EXPECT_FALSE(failure) << failure->report();
 }
 
 }  // namespace
