@@ -22,7 +22,7 @@ class WebSocketSuite(ServerSuite):
     command = ""
     subjects = subjects.pick("tambour", "uwebsockets", "boost", "libwebsockets", "node", "gws",
                              "coder", "tungstenite")
-    # The peers take minutes to compile: only for full runs, after `make benchmarks FULL=1`.
+    # The peers take minutes to compile, and are the target websocket_peers.
     quick = ()
 
     def arguments(self, cell):
