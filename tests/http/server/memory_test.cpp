@@ -316,7 +316,7 @@ TEST_P(HttpMemory, of_requests_that_wait_for_a_connection) {
     co_return;
   });
   // The frames of the tasks, which sanitizers make larger.
-  constexpr std::size_t frames = test::sanitized ? 12'000 : 8'000;
+  constexpr std::size_t frames = test::sanitized ? 12'500 : 8'500;
   for (const std::size_t size : {1U, 2U, 100U, 1000U}) {
     http::Client client(loop(), {.connections_per_origin_max = 1});
     const std::string url = "http://" + server.endpoint().to_string() + "/";

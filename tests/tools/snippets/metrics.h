@@ -1,0 +1,5 @@
+// Names that docs/metrics.md does not declare.
+extern metrics::Registry& registry;
+extern http::ServerOptions& options;
+extern http::Router& router;
+extern std::vector<int>& pool;
