@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <string>
@@ -136,8 +137,8 @@ class Families {
 class Metrics::Routes {
  public:
   Routes(metrics::Registry& registry, std::size_t routes_max)
-      : families_(registry, routes_max + 1),
-        routes_max_(routes_max),
+      : routes_max_(std::min(routes_max, routes_limit)),
+        families_(registry, routes_max_ + 1),
         others_(families_.make_route({}, other_routes)) {}
 
   Route& find(std::string_view method, std::string_view route) noexcept {
@@ -171,8 +172,12 @@ class Metrics::Routes {
     return *routes_.emplace(views, std::move(added)).first->second;
   }
 
-  Families families_;
+  /// So that the number of series is a std::size_t.
+  static constexpr std::size_t routes_limit =
+      std::numeric_limits<std::size_t>::max() / status_classes.size() - 1;
+
   const std::size_t routes_max_;
+  Families families_;
   const std::unique_ptr<Route> others_;
   std::mutex mutex_;
   std::map<Key, std::unique_ptr<Route>> routes_;

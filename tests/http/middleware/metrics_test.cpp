@@ -1,5 +1,6 @@
 // Counters by route.
 #include <chrono>
+#include <limits>
 #include <string>
 #include <thread>
 #include <utility>
@@ -106,6 +107,19 @@ TEST_F(FewHttpMetrics, have_a_limit_of_routes) {
   EXPECT_EQ(requests("", "(other)", "4xx"), 1);
   EXPECT_EQ(requests("", "(other)", "5xx"), 1);
   EXPECT_EQ(requests("GET", "/throw", "5xx"), -1);
+}
+
+class UnlimitedHttpMetrics : public HttpMetrics {
+ public:
+  UnlimitedHttpMetrics() : HttpMetrics(std::numeric_limits<std::size_t>::max()) {}
+};
+
+TEST_F(UnlimitedHttpMetrics, count_every_route) {
+  request("GET /wait/1");
+  request("GET /throw");
+  EXPECT_EQ(requests("GET", "/wait/{id}", "2xx"), 1);
+  EXPECT_EQ(requests("GET", "/throw", "5xx"), 1);
+  EXPECT_EQ(of("http_request_duration_seconds_count", "GET", "/throw"), 1);
 }
 
 TEST_F(HttpMetrics, are_sent_in_the_format_that_the_client_prefers) {
