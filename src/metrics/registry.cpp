@@ -37,6 +37,16 @@ void check_label(const Description& description, const std::string& label) noexc
                            label.c_str(), description.name.c_str());
 }
 
+void check_labels(const Description& description) noexcept {
+  const std::vector<std::string>& labels = description.labels;
+  for (auto label = labels.begin(); label != labels.end(); ++label) {
+    check_label(description, *label);
+    if (std::find(labels.begin(), label, *label) != label)
+      detail::base::fail_check("metrics::Registry: %s has the label \"%s\" twice",
+                               description.name.c_str(), label->c_str());
+  }
+}
+
 void check(const Description& description) noexcept {
   const char* const name = description.name.c_str();
   if (!is_name(description.name, true))
@@ -44,7 +54,7 @@ void check(const Description& description) noexcept {
   if (description.kind == Kind::counter && !description.name.ends_with("_total"))
     detail::base::fail_check("metrics::Registry: the name of the counter %s must end in _total",
                              name);
-  for (const std::string& label : description.labels) check_label(description, label);
+  check_labels(description);
   if (description.kind != Kind::histogram) return;
   const std::vector<double>& bounds = description.bounds;
   const bool is_ascending =

@@ -185,6 +185,8 @@ TEST(MetricsDeathTest, names_and_labels_are_checked) {
                "is registered already");
   EXPECT_DEATH(static_cast<void>(registry.gauges("a", "", {"__a"})), "is not a label");
   EXPECT_DEATH(static_cast<void>(registry.histograms("a", "", {"le"})), "is not a label");
+  EXPECT_DEATH(static_cast<void>(registry.gauges("a", "", {"b", "c", "b"})),
+               "a has the label \"b\" twice");
   EXPECT_DEATH(static_cast<void>(registry.gauges("a", "", {"b"}).with({"1", "2"})),
                "with 2 values for the 1 labels of a");
   EXPECT_DEATH(static_cast<void>(registry.histogram("a", "", std::vector{2.0, 1.0})),

@@ -155,8 +155,9 @@ class Registration {
 ///
 /// Each name has one meaning: a second call with the same name, kind and labels returns the same
 /// metric. Names are those of Prometheus, `[a-zA-Z_:][a-zA-Z0-9_:]*`, of labels
-/// `[a-zA-Z_][a-zA-Z0-9_]*`; names of counters end in `_total`. Other names, and a name that is
-/// registered with another meaning, abort with a message. The functions throw std::bad_alloc.
+/// `[a-zA-Z_][a-zA-Z0-9_]*`; names of counters end in `_total`. Other names, a name that is
+/// registered with another meaning, and a label that is named twice abort with a message. The
+/// functions throw std::bad_alloc.
 ///
 /// Thread: any. Lifetime: longer than everything that it returned.
 class Registry {
