@@ -162,8 +162,11 @@ bool Exposition::next(std::string& text, std::size_t series_max) {
        ++family_, series_ = 0) {
     FamilyWriter writer(text, *family, format_);
     if (const auto function = family->function(); function != nullptr) {
+      if (function->is_removed()) continue;
+      if (left == 0) return true;
       double value = 0;
       if (!function->compute(value)) continue;
+      --left;
       writer.append_head();
       writer.append_computed(value);
       continue;

@@ -153,6 +153,24 @@ TEST(Metrics, are_formatted_in_pieces) {
   }
 }
 
+TEST(Metrics, that_are_computed_are_formatted_in_pieces) {
+  Registry registry;
+  int computed = 0;
+  std::vector<metrics::Registration> registrations;
+  for (int i = 0; i < 5; ++i) {
+    registrations.push_back(
+        registry.gauge_function("gauge_" + std::to_string(i), "", [&] { return ++computed; }));
+  }
+  registrations.pop_back();  // So that nothing is left after two pieces.
+  Exposition exposition(registry);
+  std::string text;
+  EXPECT_TRUE(exposition.next(text, 2));
+  EXPECT_EQ(computed, 2);
+  EXPECT_FALSE(exposition.next(text, 2));
+  EXPECT_EQ(computed, 4);
+  EXPECT_NE(text.find("gauge_3 4\n"), std::string::npos);
+}
+
 TEST(Metrics, that_are_computed_may_be_removed_and_registered_again) {
   Registry registry;
   {

@@ -29,8 +29,8 @@ class Exposition {
   explicit Exposition(const Registry& registry, Format format = Format::prometheus_text) noexcept
       : registry_(registry), format_(format) {}
 
-  /// Appends up to `series_max` series to `text`. Returns whether there are more. Throws
-  /// std::bad_alloc, after which it must not be called again.
+  /// Appends up to `series_max` series, of which a computed metric is one, to `text`. Returns
+  /// whether there are more. Throws std::bad_alloc, after which it must not be called again.
   [[nodiscard]] bool next(std::string& text, std::size_t series_max = 100);
 
  private:
