@@ -3,6 +3,7 @@
 
 #include <sys/epoll.h>
 #include <systemd/sd-event.h>
+#include <unistd.h>
 
 #include <functional>
 #include <memory>
@@ -89,6 +90,19 @@ TEST(SdEvents, timers_descriptors_and_deferred_sources_are_dispatched) {
   EXPECT_TRUE(run_until(loop, [&] { return calls == 5; }));
   EXPECT_TRUE(test::host_sleeps(
       loop, [&](const std::function<bool()>& done) { return run_until(loop, done); }));
+}
+
+using SdEventsDeathTest = ::testing::Test;
+
+TEST(SdEventsDeathTest, are_not_started_in_a_forked_process) {
+  const Event event = open_event();
+  const auto start_in_child = [&] {
+    EventLoop loop;
+    SdEvent systemd(loop, event.get());
+    const auto started = systemd.start();
+    ::_exit(!started && !systemd.is_started() ? 0 : 1);
+  };
+  EXPECT_EXIT(start_in_child(), testing::ExitedWithCode(0), "");
 }
 
 TEST(SdEvents, an_exit_ends_the_loop) {

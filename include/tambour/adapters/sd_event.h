@@ -45,8 +45,9 @@ class SdEvent {
   [[nodiscard]] Result<> start() {
     if (sd_event_get_state(event_) == SD_EVENT_FINISHED)
       return std::unexpected(system_error(ESTALE));
-    before_wait_.start();
-    return watcher_.start();
+    auto started = watcher_.start();
+    if (started) before_wait_.start();
+    return started;
   }
   void stop() noexcept {
     before_wait_.stop();
