@@ -273,6 +273,34 @@ TEST_F(Hiredis, a_client_may_be_destroyed_by_its_message_function) {
   }());
 }
 
+TEST_F(Hiredis, a_subscriber_learns_that_its_connection_was_lost) {
+  run([this]() -> Task<> {
+    const std::vector<std::string_view> words{"SUBSCRIBE", "news", "weather"};
+    auto subscriber = std::make_unique<RedisClient>(loop);
+    EXPECT_TRUE(co_await connected(*subscriber));
+    TaskEvent subscribed(loop);
+    const auto note = [&](const RedisValue&) { subscribed.set(); };
+    // Not for a connection that the client itself has closed.
+    EXPECT_TRUE(subscriber->subscribe(words, note, [](const Error&) { ADD_FAILURE(); }));
+    subscriber->close();
+    EXPECT_TRUE(co_await connected(*subscriber));
+    std::vector<Error> errors;
+    TaskEvent closed(loop);
+    EXPECT_TRUE(subscriber->subscribe(words, note, [&](const Error& error) {
+      errors.push_back(error);
+      EXPECT_FALSE(subscriber->is_connected());
+      static_cast<void>(subscriber->connect_unix(socket().c_str()));
+      subscriber.reset();
+      closed.set();
+    }));
+    static_cast<void>(co_await subscribed.wait());
+    server->end(SIGKILL);
+    static_cast<void>(co_await closed.wait());
+    EXPECT_EQ(errors.size(), 1U);
+    EXPECT_EQ(errors.at(0), system_error(ECONNRESET));
+  }());
+}
+
 TEST_F(Hiredis, events_serve_the_functions_of_hiredis) {
   run([this]() -> Task<> {
     RedisClient redis(loop);

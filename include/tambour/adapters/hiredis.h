@@ -16,6 +16,7 @@
 #include <cerrno>
 #include <concepts>
 #include <memory>
+#include <new>
 #include <span>
 #include <string>
 #include <string_view>
@@ -64,6 +65,7 @@ class RedisClient {
  public:
   using Reply = Call<RedisValue>::Wait;
   using MessageFunction = Callback<void(const RedisValue&)>;
+  using ClosedFunction = Callback<void(const Error&)>;
 
   explicit RedisClient(EventLoop& loop) noexcept : loop_(loop) {}
   RedisClient(const RedisClient&) = delete;
@@ -86,6 +88,7 @@ class RedisClient {
     redisAsyncContext* const context = std::exchange(context_, nullptr);
     context->data = nullptr;
     is_connected_ = false;
+    on_closed_ = nullptr;
     redisAsyncFree(context);
     if (connecting_ != nullptr)
       std::exchange(connecting_, nullptr)->finish_later(std::unexpected(system_error(ECANCELED)));
@@ -109,14 +112,19 @@ class RedisClient {
   }
 
   /// Sends SUBSCRIBE or PSUBSCRIBE, which is the first word. `on_message` receives the replies and
-  /// messages as the server sends them, and must not throw; another call replaces it. Send other
-  /// commands through another RedisClient: the server accepts none on this connection any more.
-  /// Fails with ENOTCONN.
+  /// messages as the server sends them. `on_closed` is invoked once when the connection was lost,
+  /// with the error that commands in flight would have, but not after close(); no message follows,
+  /// and connect() may be called there. Out of memory for a message, the connection is closed and
+  /// the error is ENOMEM. Both may destroy the client, and must not throw. Another call replaces
+  /// both. Send other commands through another RedisClient: the server accepts none on this
+  /// connection any more. Fails with ENOTCONN; the functions are then dropped.
   [[nodiscard]] Result<> subscribe(std::span<const std::string_view> words,
-                                   MessageFunction on_message) {
-    on_message_ = std::make_shared<MessageFunction>(std::move(on_message));
-    if (!is_connected_ || !send(&received, nullptr, words))
-      return std::unexpected(system_error(ENOTCONN));
+                                   MessageFunction on_message, ClosedFunction on_closed = {}) {
+    if (!is_connected_) return std::unexpected(system_error(ENOTCONN));
+    auto function = std::make_shared<MessageFunction>(std::move(on_message));
+    if (!send(&received, nullptr, words)) return std::unexpected(system_error(ENOTCONN));
+    on_message_ = std::move(function);
+    on_closed_ = std::move(on_closed);
     return {};
   }
 
@@ -135,6 +143,22 @@ class RedisClient {
         return system_error(ENOMEM);
       default:
         return system_error(ECONNRESET);
+    }
+  }
+
+  /// Exceptions must not leave functions that hiredis calls.
+  static Result<RedisValue> copy_of(const void* reply) noexcept {
+    try {
+      return RedisValue(*static_cast<const redisReply*>(reply));
+    } catch (const std::bad_alloc&) {
+      return std::unexpected(system_error(ENOMEM));
+    }
+  }
+  void note_error(const redisAsyncContext* context) noexcept {
+    try {
+      error_text_ = context->errstr;
+    } catch (const std::bad_alloc&) {
+      error_text_.clear();
     }
   }
 
@@ -174,33 +198,44 @@ class RedisClient {
     self->is_connected_ = status == REDIS_OK;
     // hiredis 0.14 uses the context after this callback, so the task must not free it here.
     if (status == REDIS_OK) return call->finish_later({});
-    self->error_text_ = context->errstr;
+    self->note_error(context);
     self->context_ = nullptr;  // hiredis frees it.
     call->finish_later(std::unexpected(system_error(ECONNREFUSED)));
   }
   static void disconnected(const redisAsyncContext* context, int /*status*/) {
     RedisClient* const self = of(context);
     if (self == nullptr) return;
-    self->error_text_ = context->errstr;
+    self->note_error(context);
     self->context_ = nullptr;
     self->is_connected_ = false;
+    // The function may connect again and destroy the client. The context is not used any more.
+    ClosedFunction on_closed = std::exchange(self->on_closed_, nullptr);
+    if (on_closed) on_closed(error_of(context));
   }
   static void replied(redisAsyncContext* context, void* reply, void* data) {
     auto* const call = static_cast<Call<RedisValue>*>(data);
-    if (reply != nullptr) return call->finish(RedisValue(*static_cast<redisReply*>(reply)));
+    if (reply != nullptr) return call->finish(copy_of(reply));
     if (RedisClient* const self = of(context)) {
       // The first command that fails: its task may connect again.
       self->is_connected_ = false;
-      self->error_text_ = context->errstr;
+      self->note_error(context);
     }
     call->finish_later(std::unexpected(error_of(context)));
   }
   static void received(redisAsyncContext* context, void* reply, void* /*data*/) {
     RedisClient* const self = of(context);
+    // Without a reply, the connection was lost: disconnected() follows.
     if (self == nullptr || reply == nullptr) return;
+    const Result<RedisValue> message = copy_of(reply);
+    if (!message) {
+      ClosedFunction on_closed = std::exchange(self->on_closed_, nullptr);
+      self->close();
+      if (on_closed) on_closed(message.error());
+      return;
+    }
     // The function may replace itself and destroy the client.
     const std::shared_ptr<MessageFunction> function = self->on_message_;
-    if (*function) (*function)(RedisValue(*static_cast<redisReply*>(reply)));
+    if (*function) (*function)(*message);
   }
 
   EventLoop& loop_;
@@ -209,6 +244,7 @@ class RedisClient {
   bool is_connected_ = false;
   std::string error_text_;
   std::shared_ptr<MessageFunction> on_message_;
+  ClosedFunction on_closed_;
   std::vector<const char*> texts_;
   std::vector<std::size_t> lengths_;
 };
