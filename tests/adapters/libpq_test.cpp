@@ -189,6 +189,36 @@ TEST_F(Libpq, rows_are_copied_in_both_directions) {
   }());
 }
 
+TEST_F(Libpq, a_replication_is_begun_and_left) {
+  run([]() -> Task<> {
+    auto ready = co_await connected();
+    auto connection =
+        co_await PgConnection::connect(Server::shared().settings() + " replication=true");
+    if (!connection) co_return ADD_FAILURE() << connection.error().message, void();
+    auto system = co_await connection->query("IDENTIFY_SYSTEM");
+    auto begun = co_await connection->query("START_REPLICATION PHYSICAL " + value(*system, 0, 2));
+    if (!begun) co_return ADD_FAILURE() << begun.error().message, void();
+    EXPECT_EQ(PQresultStatus(begun->get()), PGRES_COPY_BOTH);
+    auto again = co_await connection->query("IDENTIFY_SYSTEM");
+    if (!again) co_return ADD_FAILURE() << again.error().message, void();
+    EXPECT_EQ(value(*again), value(*system));
+  }());
+}
+
+TEST_F(Libpq, a_connection_is_replaced_by_another_one) {
+  run([]() -> Task<> {
+    auto connection = co_await connected();
+    for (int i = 0; i < 10; ++i) {
+      static_cast<void>(co_await connection->query("select 1"));
+      auto other = co_await connected();
+      static_cast<void>(co_await other->query("select 2"));
+      *connection = std::move(*other);
+      auto rows = co_await connection->query("select pg_sleep(0.001), 3");
+      EXPECT_EQ(value(*rows, 0, 1), "3");
+    }
+  }());
+}
+
 TEST_F(Libpq, notifications_arrive) {
   run([]() -> Task<> {
     auto listener = co_await connected();

@@ -8,8 +8,10 @@
 
 #include <libpq-fe.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <concepts>
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
@@ -53,6 +55,13 @@ class PgConnection {
     co_return connected;
   }
 
+  PgConnection(PgConnection&&) noexcept = default;
+  PgConnection& operator=(PgConnection&& other) noexcept {
+    socket_ = std::move(other.socket_);  // Before the former connection closes its socket.
+    connection_ = std::move(other.connection_);
+    return *this;
+  }
+
   /// For libpq's other functions.
   [[nodiscard]] PGconn* get() const noexcept { return connection_.get(); }
   [[nodiscard]] bool is_usable() const noexcept {
@@ -85,7 +94,8 @@ class PgConnection {
       const ExecStatusType status = PQresultStatus(rows->get());
       last = std::move(*rows);
       // COPY has no further result before its data.
-      if (status == PGRES_COPY_IN || status == PGRES_COPY_OUT) co_return std::move(last);
+      if (status == PGRES_COPY_IN || status == PGRES_COPY_OUT || status == PGRES_COPY_BOTH)
+        co_return std::move(last);
     }
   }
   /// query("select $1::int + $2", "1", std::nullopt)
@@ -138,17 +148,22 @@ class PgConnection {
 
   /// COPY FROM STDIN, after query() has returned PGRES_COPY_IN: `data` are rows or parts of rows.
   Task<PgResult<>> put_copy_data(std::string data) {
-    if (PQputCopyData(get(), data.data(), static_cast<int>(data.size())) < 0)
-      co_return std::unexpected(error());
-    auto flushed = co_await flush();
-    co_return flushed;
+    constexpr std::size_t message_bytes_max = std::size_t{1} << 30;  // libpq takes an int.
+    std::size_t queued_bytes = 0;
+    do {
+      const std::size_t size = std::min(data.size() - queued_bytes, message_bytes_max);
+      const int queued = PQputCopyData(get(), data.data() + queued_bytes, static_cast<int>(size));
+      if (queued < 0) co_return std::unexpected(error());
+      if (queued > 0) queued_bytes += size;  // Otherwise its buffer is full.
+      auto flushed = co_await flush();
+      if (!flushed) co_return flushed;
+    } while (queued_bytes < data.size());
+    co_return {};
   }
   /// `failure`: the server discards the rows, and reports this text.
   Task<PgResult<PgRows>> end_copy(std::optional<std::string> failure = {}) {
-    if (PQputCopyEnd(get(), failure ? failure->c_str() : nullptr) < 0)
-      co_return std::unexpected(error());
-    auto flushed = co_await flush();
-    if (!flushed) co_return std::unexpected(std::move(flushed.error()));
+    auto queued = co_await put_copy_end(std::move(failure));
+    if (!queued) co_return std::unexpected(std::move(queued.error()));
     auto rows = co_await next_rows();
     co_return std::move(rows);
   }
@@ -264,8 +279,14 @@ class PgConnection {
         if (!received) co_return received;
       }
       const PgRows rows(PQgetResult(get()), &PQclear);
-      if (PQresultStatus(rows.get()) == PGRES_COPY_IN) PQputCopyEnd(get(), "stopped");
-      if (PQresultStatus(rows.get()) != PGRES_COPY_OUT) continue;
+      const ExecStatusType status = PQresultStatus(rows.get());
+      if (status == PGRES_COPY_IN || status == PGRES_COPY_BOTH) {
+        std::optional<std::string> failure;  // A server of replication accepts none.
+        if (status == PGRES_COPY_IN) failure = "stopped";
+        auto queued = co_await put_copy_end(std::move(failure));
+        if (!queued) co_return queued;
+      }
+      if (status != PGRES_COPY_OUT && status != PGRES_COPY_BOTH) continue;
       for (;;) {
         auto row = co_await get_copy_data();
         if (!row) co_return std::unexpected(std::move(row.error()));
@@ -273,6 +294,14 @@ class PgConnection {
       }
     }
     co_return {};
+  }
+  Task<PgResult<>> put_copy_end(std::optional<std::string> failure) {
+    for (;;) {
+      const int queued = PQputCopyEnd(get(), failure ? failure->c_str() : nullptr);
+      if (queued < 0) co_return std::unexpected(error());
+      auto flushed = co_await flush();
+      if (!flushed || queued > 0) co_return flushed;  // 0: the buffer of libpq was full.
+    }
   }
   /// Sends what libpq has buffered. Reads meanwhile: the server may wait for that.
   Task<PgResult<>> flush() {
