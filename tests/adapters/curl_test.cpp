@@ -1,6 +1,7 @@
 // CurlTransfers with an HTTP server on the same loop.
 #include <curl/curl.h>
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -191,6 +192,28 @@ TEST_F(Curl, destroying_a_task_removes_its_transfer) {
     }
     Download next(url("/"));
     EXPECT_EQ(co_await transfers.perform(next.easy()), CURLE_OK);
+  }());
+}
+
+TEST_F(Curl, a_task_may_destroy_the_transfers_and_the_waits_of_others) {
+  run([this]() -> Task<> {
+    auto transfers = std::make_unique<CurlTransfers>(loop);
+    std::array<std::unique_ptr<TaskScope>, 2> scopes;
+    int resumed = 0;
+    // Both transfers end in the same call to libcurl.
+    const auto transfer = [&](std::unique_ptr<TaskScope>& other) -> Task<> {
+      Download refused("nonsense://host/");
+      const CURLcode result = co_await transfers->perform(refused.easy());
+      EXPECT_EQ(result, CURLE_UNSUPPORTED_PROTOCOL);
+      ++resumed;
+      other.reset();
+      transfers.reset();
+    };
+    for (auto& scope : scopes) scope = std::make_unique<TaskScope>(loop);
+    scopes[0]->spawn(transfer(scopes[1]));
+    scopes[1]->spawn(transfer(scopes[0]));
+    while (transfers != nullptr) static_cast<void>(co_await sleep_for(1ms));
+    EXPECT_EQ(resumed, 1);
   }());
 }
 

@@ -14,6 +14,7 @@
 #include <coroutine>
 #include <map>
 #include <memory>
+#include <new>
 #include <optional>
 #include <stop_token>
 #include <utility>
@@ -31,16 +32,19 @@ namespace tambour::adapters {
 
 /// Transfers on one loop, which share connections, DNS results and TLS sessions.
 ///
-/// Ownership: owns the multi handle; the easy handles belong to the program. Lifetime: destroy it
-/// after all waits. Thread: the loop's. Call curl_global_init(3) before.
+/// Ownership: owns the multi handle; the easy handles belong to the program, which frees them after
+/// their waits. Lifetime: destroy it after all waits, and before the loop; a task that it resumes
+/// may do so. Thread: the loop's. Call curl_global_init(3) before.
 /// Cancellation: a wait that is stopped or destroyed removes its transfer, which ends it. Do not
 /// destroy the wait inside a callback of libcurl, such as CURLOPT_WRITEFUNCTION.
 class CurlTransfers {
  public:
   class Wait;
 
+  /// Throws std::bad_alloc if curl_multi_init(3) fails.
   explicit CurlTransfers(EventLoop& loop)
       : loop_(loop), timer_(loop, [this] { act(CURL_SOCKET_TIMEOUT, 0); }) {
+    if (multi_ == nullptr) throw std::bad_alloc();
     curl_multi_setopt(multi_.get(), CURLMOPT_SOCKETFUNCTION, &socket_changed);
     curl_multi_setopt(multi_.get(), CURLMOPT_SOCKETDATA, this);
     curl_multi_setopt(multi_.get(), CURLMOPT_TIMERFUNCTION, &timeout_changed);
@@ -48,19 +52,25 @@ class CurlTransfers {
   }
   CurlTransfers(const CurlTransfers&) = delete;
   CurlTransfers& operator=(const CurlTransfers&) = delete;
-  ~CurlTransfers() = default;
+  ~CurlTransfers() {
+    if (is_destroyed_ != nullptr) *is_destroyed_ = true;
+  }
 
   /// For curl_multi_setopt(3): limits of connections, for example.
   [[nodiscard]] CURLM* multi() const noexcept { return multi_.get(); }
 
   /// Performs a transfer when it is awaited, and returns its result: CURLE_ABORTED_BY_CALLBACK if
-  /// the task was asked to stop, CURLE_FAILED_INIT if libcurl refuses the handle.
+  /// the task was asked to stop, CURLE_FAILED_INIT if libcurl refuses the handle, and
+  /// CURLE_OUT_OF_MEMORY also if there is no memory to watch its socket.
   [[nodiscard]] Wait perform(CURL* easy) noexcept;
 
  private:
-  static int socket_changed(CURL* /*easy*/, curl_socket_t fd, int action, void* self,
-                            void* /*data*/) {
-    static_cast<CurlTransfers*>(self)->watch(fd, action);
+  static int socket_changed(CURL* easy, curl_socket_t fd, int action, void* self, void* /*data*/) {
+    try {
+      static_cast<CurlTransfers*>(self)->watch(fd, action);
+    } catch (const std::bad_alloc&) {  // It must not leave a function that libcurl calls.
+      fail(easy, CURLE_OUT_OF_MEMORY);
+    }
     return 0;
   }
   static int timeout_changed(CURLM* /*multi*/, long milliseconds, void* self) {
@@ -91,11 +101,13 @@ class CurlTransfers {
     static_cast<void>(at->second.start());
   }
 
+  static void fail(CURL* easy, CURLcode result);
   void act(curl_socket_t fd, int events);
   /// Resumes the tasks of the transfers that have ended, which may add and remove others.
   void resume_ended();
 
   EventLoop& loop_;
+  bool* is_destroyed_ = nullptr;  ///< Of resume_ended(), while it runs.
   Timer timer_;
   std::map<curl_socket_t, FdWatcher> watchers_;
   // Destroyed before the watchers: it still calls socket_changed().
@@ -151,7 +163,7 @@ class [[nodiscard]] CurlTransfers::Wait {
     later_->start(Duration::zero());
   }
   void finish(CURLcode result) {
-    if (later_) return;  // The task was asked to stop.
+    if (later_) return;  // The task was asked to stop, or the transfer has failed.
     result_ = result;
     tambour::detail::Resumption::run(awaiting_);
   }
@@ -167,6 +179,13 @@ class [[nodiscard]] CurlTransfers::Wait {
 
 inline CurlTransfers::Wait CurlTransfers::perform(CURL* easy) noexcept { return {*this, easy}; }
 
+inline void CurlTransfers::fail(CURL* easy, CURLcode result) {
+  Wait* wait = nullptr;
+  curl_easy_getinfo(easy, CURLINFO_PRIVATE, &wait);
+  // libcurl also has handles of its own.
+  if (wait != nullptr) wait->finish_later(result);
+}
+
 inline void CurlTransfers::act(curl_socket_t fd, int events) {
   int running = 0;
   curl_multi_socket_action(multi_.get(), fd, events, &running);
@@ -174,15 +193,20 @@ inline void CurlTransfers::act(curl_socket_t fd, int events) {
 }
 
 inline void CurlTransfers::resume_ended() {
-  // A resumed task may destroy this object: it owns the last wait.
+  // A resumed task may destroy this object, after the other waits.
+  bool is_destroyed = false;
+  bool* const outer = std::exchange(is_destroyed_, &is_destroyed);
   int left = 0;
-  do {
-    const CURLMsg* const message = curl_multi_info_read(multi_.get(), &left);
-    if (message == nullptr) return;
+  while (const CURLMsg* const message = curl_multi_info_read(multi_.get(), &left)) {
     Wait* wait = nullptr;
     curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &wait);
     wait->finish(message->data.result);
-  } while (left > 0);
+    if (is_destroyed) {
+      if (outer != nullptr) *outer = true;
+      return;
+    }
+  }
+  is_destroyed_ = outer;
 }
 
 }  // namespace tambour::adapters
