@@ -66,7 +66,7 @@ void EmbeddedLoop::set_function(Function function) noexcept {
 
 void EmbeddedLoop::run_inner() {
   if (inner_->closed()) return;
-  inner_->end_foreign_wait();
+  inner_->end_host_wait();
   inner_->run_ready();
 }
 

@@ -45,7 +45,7 @@ Result<> EmbeddedLoops::add(EmbeddedLoop& embedded) noexcept {
 
 void EmbeddedLoops::remove(EmbeddedLoop& embedded) noexcept {
   around(*embedded.inner_) = nullptr;
-  embedded.inner_->end_foreign_wait();
+  embedded.inner_->end_host_wait();
   embedded.unlink();
   embedded.result = 0;
   if (embedded.submitted()) core_.backend().cancel(embedded);
@@ -72,7 +72,7 @@ std::int64_t EmbeddedLoops::before_wait() noexcept {
        embedded = embedded->next()) {
     loop::Core& inner = *embedded->inner_;
     watch_descriptor(*embedded);
-    const std::int64_t until_ns = inner.begin_foreign_wait();
+    const std::int64_t until_ns = inner.begin_host_wait();
     embedded->due_ns_ = base::end_of_time_ns;
     if (until_ns == base::end_of_time_ns) continue;
     // The two loops may use different clocks.

@@ -391,7 +391,7 @@ void Core::resume_timers() noexcept {
   timers_.shift(now_ns_ - *std::exchange(suspended_ns_, std::nullopt));
 }
 
-std::int64_t Core::begin_foreign_wait() noexcept {
+std::int64_t Core::begin_host_wait() noexcept {
   constexpr std::int64_t at_once = 0;
   if (!services_.empty()) services_ns_ = services_.before_wait();
   if (any_due() || !hooks_at(HookPoint::idle).empty() || backend_->must_poll()) return at_once;

@@ -249,8 +249,8 @@ class Core final : public backend::Owner {
   /// For a loop inside another one, which does its waiting. Returns the time, by this loop's
   /// clock, until which it has nothing to do unless its backend's descriptor becomes readable.
   /// Returns 0 if something is due now.
-  std::int64_t begin_foreign_wait() noexcept;
-  void end_foreign_wait() noexcept { sleeping_.store(false, std::memory_order_relaxed); }
+  std::int64_t begin_host_wait() noexcept;
+  void end_host_wait() noexcept { sleeping_.store(false, std::memory_order_relaxed); }
 
   /// For callers that drive the loop with run_ready() instead of run(): the conditions that run()
   /// checks between two iterations.

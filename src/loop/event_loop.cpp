@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "base/failure.h"
 #include "loop/core.h"
-#include "loop/foreign_wait.h"
+#include "loop/host_wait.h"
 
 namespace tambour {
 namespace {
@@ -71,20 +71,20 @@ Result<std::unique_ptr<EventLoop>> EventLoop::open(const LoopOptions& options,
 void EventLoop::run() { core_->run(); }
 void EventLoop::run_once() { core_->run_once(); }
 void EventLoop::run_ready() {
-  core_->end_foreign_wait();
+  core_->end_host_wait();
   core_->run_ready();
 }
 
 Result<int> EventLoop::fd() noexcept {
   core_->check_thread();
-  auto service = core_->open_service<detail::loop::ForeignWait>();
+  auto service = core_->open_service<detail::loop::HostWait>();
   if (!service) return std::unexpected(service.error());
   return (*service)->fd();
 }
 
 TimePoint EventLoop::next_deadline() noexcept {
   core_->check_thread();
-  return TimePoint(Duration(core_->begin_foreign_wait()));
+  return TimePoint(Duration(core_->begin_host_wait()));
 }
 
 void EventLoop::stop() noexcept { core_->stop(); }

@@ -37,8 +37,8 @@ void collect_due(World& world, Agenda& agenda) {
     if (core.take_stop()) sim->stopped = true;
     if (sim->stopped || !core.alive()) continue;
     agenda.any_alive = true;
-    const std::int64_t until_ns = core.begin_foreign_wait();
-    core.end_foreign_wait();
+    const std::int64_t until_ns = core.begin_host_wait();
+    core.end_host_wait();
     if (until_ns <= world.now_ns()) {
       agenda.due.push_back(sim);
     } else {

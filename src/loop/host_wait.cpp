@@ -1,5 +1,5 @@
-// ForeignWait: the epoll set that contains the descriptor of the backend.
-#include "loop/foreign_wait.h"
+// HostWait: the epoll set that contains the descriptor of the backend.
+#include "loop/host_wait.h"
 
 #include <sys/epoll.h>
 
@@ -16,14 +16,14 @@ namespace tambour::detail::loop {
 using base::Call;
 using base::system_call;
 
-Result<int> ForeignWait::fd() noexcept {
+Result<int> HostWait::fd() noexcept {
   if (!set_.is_open()) {
     if (auto opened = open(); !opened) return std::unexpected(opened.error());
   }
   return set_.get();
 }
 
-Result<> ForeignWait::open() noexcept {
+Result<> HostWait::open() noexcept {
   UniqueFd opened(system_call(Call::epoll_create, ::epoll_create1, int{EPOLL_CLOEXEC}));
   if (!opened.is_open()) return base::failure(errno);
   set_ = std::move(opened);
@@ -34,7 +34,7 @@ Result<> ForeignWait::open() noexcept {
   return updated;
 }
 
-Result<> ForeignWait::update() noexcept {
+Result<> HostWait::update() noexcept {
   const auto fd = core_.backend().fd();
   if (!fd) return std::unexpected(fd.error());
   if (*fd == watched_) return {};
@@ -46,17 +46,17 @@ Result<> ForeignWait::update() noexcept {
   return {};
 }
 
-std::int64_t ForeignWait::before_wait() noexcept {
+std::int64_t HostWait::before_wait() noexcept {
   constexpr std::int64_t at_once = 0;
   if (!set_.is_open() || update()) return base::end_of_time_ns;
   return at_once;
 }
 
-void ForeignWait::disown_if_lost(bool has_all) noexcept {
+void HostWait::disown_if_lost(bool has_all) noexcept {
   if (!has_all) static_cast<void>(set_.release());
 }
 
-Result<> ForeignWait::reopen() noexcept {
+Result<> HostWait::reopen() noexcept {
   if (!was_opened_) return {};
   return open();
 }

@@ -13,9 +13,9 @@
 
 namespace tambour::detail::loop {
 
-class ForeignWait final : public Service {
+class HostWait final : public Service {
  public:
-  explicit ForeignWait(Core& core) noexcept : core_(core) {}
+  explicit HostWait(Core& core) noexcept : core_(core) {}
 
   /// Opens the set with the first call.
   Result<int> fd() noexcept;
