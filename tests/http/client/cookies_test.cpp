@@ -69,12 +69,12 @@ class HttpClientCookies : public testing::Test {
   /// Fetches each path of the first server in turn.
   void get(Client& client, const std::vector<std::string>& paths, std::string own_text = "") {
     spawn(loop,
-          [](HttpClientCookies& test, Client& by, std::vector<std::string> texts,
+          [](HttpClientCookies& test, Client& http_client, std::vector<std::string> texts,
              std::string cookie) -> Task<> {
             for (const std::string& path : texts) {
               ClientRequest request(test.first.url(path));
               if (!cookie.empty()) static_cast<void>(request.fields.set("Cookie", cookie));
-              auto response = co_await by.send(std::move(request));
+              auto response = co_await http_client.send(std::move(request));
               EXPECT_TRUE(response) << response.error().message();
               if (response) static_cast<void>(co_await response->read_text());
             }

@@ -181,8 +181,8 @@ class HstsClient : public test::OnEveryBackend {
   }
   std::string got(Client& client, std::string url) {
     std::string text;
-    run([](Client& by, std::string to, std::string& into) -> Task<> {
-      auto response = co_await by.get(std::move(to));
+    run([](Client& http_client, std::string to, std::string& into) -> Task<> {
+      auto response = co_await http_client.get(std::move(to));
       if (!response) {
         into = "error: " + response.error().message();
         co_return;

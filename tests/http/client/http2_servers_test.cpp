@@ -133,8 +133,8 @@ class Servers : public testing::Test {
   }
   std::string got(Client& client, ClientRequest request) {
     std::string text;
-    const auto ask = [](Client& by, ClientRequest of, std::string& into) -> Task<> {
-      into = co_await text_of(by, std::move(of));
+    const auto ask = [](Client& http_client, ClientRequest of, std::string& into) -> Task<> {
+      into = co_await text_of(http_client, std::move(of));
     };
     run(ask(client, std::move(request), text));
     return text;
@@ -151,8 +151,8 @@ class Servers : public testing::Test {
 /// Gets all of `texts` at the same time.
 Task<> get_together(EventLoop& loop, Client& client, std::string url,
                     std::vector<std::string>& texts) {
-  const auto get = [](Client& by, std::string from, std::string& into) -> Task<> {
-    into = co_await text_of(by, ClientRequest(std::move(from)));
+  const auto get = [](Client& http_client, std::string from, std::string& into) -> Task<> {
+    into = co_await text_of(http_client, ClientRequest(std::move(from)));
   };
   TaskScope scope(loop);
   for (std::string& text : texts) scope.spawn(get(client, url, text));
@@ -216,8 +216,8 @@ TEST_F(Servers, nghttpd_sends_trailers) {
   if (IsSkipped()) return;
   const std::unique_ptr<Client> client = make_client();
   std::string sum;
-  run([](Client& by, std::string url, std::string& into) -> Task<> {
-    auto response = co_await by.get(std::move(url));
+  run([](Client& http_client, std::string url, std::string& into) -> Task<> {
+    auto response = co_await http_client.get(std::move(url));
     if (!response) co_return;
     const auto text = co_await response->read_text();
     EXPECT_EQ(text.value_or("error"), "small");
@@ -271,12 +271,12 @@ TEST_F(Http2ServersOfGo, requests_uploads_and_trailers) {
   for (const std::string& text : texts) EXPECT_EQ(text, "small");
   EXPECT_EQ(got(*client_, ClientRequest(url_ + "/large")), std::string(large_bytes, 'l'));
   std::string sum;
-  run([](Client& by, std::string url, std::string& into) -> Task<> {
+  run([](Client& http_client, std::string url, std::string& into) -> Task<> {
     ClientRequest request(Method::post, std::move(url));
     request.source = std::make_unique<Pieces>();
     request.expect_continue = true;
     or_throw(request.fields.set("Trailer", "X-Sum"));  // Go ignores others.
-    auto response = co_await by.send(std::move(request));
+    auto response = co_await http_client.send(std::move(request));
     if (!response) co_return static_cast<void>(into = response.error().message());
     const auto text = co_await response->read_text();
     EXPECT_EQ(text.value_or("error").size(), 100'000U);
@@ -297,8 +297,8 @@ TEST_F(Http2ServersOfGo, interim_responses) {
 }
 
 TEST_F(Http2ServersOfGo, either_side_cancels_a_stream) {
-  run([](Client& by, std::string url) -> Task<> {
-    const auto response = co_await by.get(std::move(url));
+  run([](Client& http_client, std::string url) -> Task<> {
+    const auto response = co_await http_client.get(std::move(url));
     EXPECT_TRUE(response);
   }(*client_, url_ + "/wait"));
   EXPECT_EQ(got(*client_, ClientRequest(url_ + "/cancelled")), "1");
@@ -315,8 +315,8 @@ TEST_F(Http2ServersOfGo, a_request_is_completed_while_the_server_shuts_down) {
 
 TEST_F(Http2ServersOfGo, extended_connect) {
   std::string text;
-  run([](Client& by, std::string url, std::string& into) -> Task<> {
-    auto opened = co_await by.extended_connect(ClientRequest(std::move(url)), "echo");
+  run([](Client& http_client, std::string url, std::string& into) -> Task<> {
+    auto opened = co_await http_client.extended_connect(ClientRequest(std::move(url)), "echo");
     if (!opened) co_return static_cast<void>(into = opened.error().message());
     const auto sent = co_await opened->stream.write(std::string_view("hello"));
     EXPECT_TRUE(sent);

@@ -242,21 +242,22 @@ TEST_P(HttpsClient, alpn_and_the_options_choose_the_version) {
     Choice choice;
     std::string expected;
   };
-  for (const Case& of :
+  for (const Case& example :
        {Case{{"h2", "http/1.1"}, Choice::negotiated, "2"},
         Case{{"http/1.1"}, Choice::negotiated, "1"}, Case{{}, Choice::negotiated, "1"},
         Case{{"h2", "http/1.1"}, Choice::http_1, "1"},
         Case{{"h2", "http/1.1"}, Choice::http_2, "2"}, Case{{}, Choice::http_2, refused}}) {
-    contexts = with_alpn(of.protocols);
+    contexts = with_alpn(example.protocols);
     http::Server server = serve();
     http::ClientOptions options{.connect = contexts.client};
-    options.version = of.choice;
+    options.version = example.choice;
     Client client(loop(), std::move(options));
     std::string text;
     run([](Client& by, std::string to, std::string& into) -> Task<> {
       into = co_await version_of(by, std::move(to));
     }(client, url_of(server), text));
-    EXPECT_EQ(text, of.expected) << of.protocols.size() << static_cast<int>(of.choice);
+    EXPECT_EQ(text, example.expected)
+        << example.protocols.size() << static_cast<int>(example.choice);
   }
 }
 

@@ -49,8 +49,9 @@ class HttpClientProxies : public testing::Test {
   std::string got(Client& client, ClientRequest request) {
     std::string text;
     spawn(loop,
-          [](EventLoop& place, Client& by, ClientRequest subject, std::string& into) -> Task<> {
-            auto response = co_await by.send(std::move(subject));
+          [](EventLoop& place, Client& http_client, ClientRequest subject,
+             std::string& into) -> Task<> {
+            auto response = co_await http_client.send(std::move(subject));
             if (response) {
               auto body = co_await response->read_text();
               into = std::to_string(http::code_of(response->status())) + " " +

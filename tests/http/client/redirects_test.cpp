@@ -44,8 +44,8 @@ class HttpRedirects : public test::OnEveryBackend {
  protected:
   std::string got(Client& client, ClientRequest request) {
     std::string text;
-    run([](Client& by, ClientRequest subject, std::string& into) -> Task<> {
-      auto response = co_await by.send(std::move(subject));
+    run([](Client& http_client, ClientRequest subject, std::string& into) -> Task<> {
+      auto response = co_await http_client.send(std::move(subject));
       if (!response) {
         into = "error: " + response.error().message();
         co_return;

@@ -215,8 +215,8 @@ TEST_P(HttpClientTunnels, extended_connect_is_cancelled_at_every_await) {
       SCOPED_TRACE(testing::Message() << iterations << " iterations, destroys: " << destroys);
       Client client(loop(), over_http_2());
       std::string outcome;
-      const auto task = [](Client& by, std::string to, std::string& into) -> Task<> {
-        into = co_await extended(by, ClientRequest(std::move(to)));
+      const auto task = [](Client& http_client, std::string to, std::string& into) -> Task<> {
+        into = co_await extended(http_client, ClientRequest(std::move(to)));
       };
       std::optional<TaskScope> scope(std::in_place, loop());
       scope->spawn(task(client, url + "/echo", outcome));
@@ -232,8 +232,8 @@ TEST_P(HttpClientTunnels, extended_connect_is_cancelled_at_every_await) {
             << outcome;
       }
       std::string plain;
-      run([](Client& by, std::string to, std::string& into) -> Task<> {
-        into = co_await text_of(by, std::move(to));
+      run([](Client& http_client, std::string to, std::string& into) -> Task<> {
+        into = co_await text_of(http_client, std::move(to));
       }(client, url + "/plain", plain));
       EXPECT_EQ(plain, "plain");
     }

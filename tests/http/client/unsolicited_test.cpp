@@ -61,8 +61,8 @@ class HttpUnsolicited : public test::OnEveryBackend {
  protected:
   Result<ClientResponse> sent(Client& client, ClientRequest request) {
     std::optional<Result<ClientResponse>> response;
-    run([](Client& by, ClientRequest subject, auto& into) -> Task<> {
-      into.emplace(co_await by.send(std::move(subject)));
+    run([](Client& http_client, ClientRequest subject, auto& into) -> Task<> {
+      into.emplace(co_await http_client.send(std::move(subject)));
     }(client, std::move(request), response));
     return std::move(*response);
   }
@@ -73,8 +73,8 @@ class HttpUnsolicited : public test::OnEveryBackend {
   /// The status and the body, or an error's message.
   std::string got(Client& client, ClientRequest request) {
     std::string text;
-    run([](Client& by, ClientRequest subject, std::string& into) -> Task<> {
-      auto response = co_await by.send(std::move(subject));
+    run([](Client& http_client, ClientRequest subject, std::string& into) -> Task<> {
+      auto response = co_await http_client.send(std::move(subject));
       if (!response) {
         into = response.error().message();
         co_return;
@@ -248,8 +248,8 @@ TEST_P(HttpUnsolicited, the_total_time_limit_ends_a_body_that_never_ends) {
   });
   Client client(loop(), {.total_timeout = 200ms});
   Error error;
-  run([](Client& by, std::string url, Error& into) -> Task<> {
-    auto response = co_await by.get(std::move(url));
+  run([](Client& http_client, std::string url, Error& into) -> Task<> {
+    auto response = co_await http_client.get(std::move(url));
     EXPECT_TRUE(response);
     if (!response) co_return;
     for (;;) {
@@ -278,8 +278,8 @@ TEST_P(HttpUnsolicited, the_read_time_limit_ends_framing_without_a_body) {
   options.limits.http_1.chunk_extension_bytes_max = SIZE_MAX;
   Client client(loop(), options);
   Error error;
-  run([](Client& by, std::string url, Error& into) -> Task<> {
-    auto response = co_await by.get(std::move(url));
+  run([](Client& http_client, std::string url, Error& into) -> Task<> {
+    auto response = co_await http_client.get(std::move(url));
     EXPECT_TRUE(response);
     if (!response) co_return;
     const auto body = co_await response->read_all();

@@ -411,9 +411,9 @@ TEST_F(SimulatedDownloads, partitions) {
   Client client(loop_);
   const std::string url = "http://" + server_->endpoint().to_string() + "/";
   DownloadOptions options;
-  const auto result =
-      run([](Client& by, std::string from, DownloadOptions chosen) -> Task<DownloadResult> {
-        co_return co_await http::download(by, from, "/file", std::move(chosen));
+  const auto result = run(
+      [](Client& http_client, std::string from, DownloadOptions chosen) -> Task<DownloadResult> {
+        co_return co_await http::download(http_client, from, "/file", std::move(chosen));
       }(client, url, std::move(options)));
   ASSERT_TRUE(result) << result.error().message();
   EXPECT_EQ(result->bytes, text.size());
