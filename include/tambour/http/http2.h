@@ -132,7 +132,8 @@ struct Http2ClientOptions {
 
   /// If a request is open, and nothing has arrived for this time, the client sends PING; if nothing
   /// arrives within `ping_timeout` after that, the connection is closed, and its requests fail with
-  /// ETIMEDOUT. Zero: no PING.
+  /// ETIMEDOUT. A request that is cancelled before anything has arrived causes a PING too, so that
+  /// a dead connection is found although each request ends sooner. Zero: no PING.
   Duration ping_interval = std::chrono::seconds(10);
   Duration ping_timeout = std::chrono::seconds(10);
 

@@ -153,11 +153,11 @@ Result<> H2ClientConnection::open(H2ClientStream& stream, const RequestHead& hea
   }
   next_id_ += 2;
   ++counters_.streams;
-  stream.opened(id, sender_.initial_window());
+  stream.opened(id, sender_.initial_window(), loop_.now());
   sender_.queued(stream);
   sender_.wake();
   // The time in which no stream was open is not one of a dead server.
-  if (streams_.size() == 1) last_received_ = loop_.now();
+  if (streams_.size() == 1) active_since_ = loop_.now();
   if (options_.ping_interval > Duration::zero() && !ping_timer_.is_started())
     ping_timer_.start(options_.ping_interval);
   if (next_id_ > h2::stream_id_max) {
@@ -173,9 +173,13 @@ void H2ClientConnection::remove(H2ClientStream& stream, bool is_complete,
   if (streams_.erase(stream.id()) > 0 && !is_complete && !has_failed_) {
     ++counters_.streams_cancelled;
     send_reset(stream.id(), code);
+    // The server may be dead: requests that time out sooner than a PING is due would not notice.
+    if (last_received_ <= stream.opened_at() && options_.ping_interval > Duration::zero() &&
+        !awaits_pong_)
+      ping_peer();
   }
   was_used_ = was_used_ || is_complete;
-  if (streams_.empty()) ping_timer_.stop();
+  if (streams_.empty() && !awaits_pong_) ping_timer_.stop();
 }
 
 void H2ClientConnection::discard(std::size_t bytes) noexcept {
@@ -275,22 +279,27 @@ void H2ClientConnection::grow_windows() noexcept {
 
 /// Ends the connection if the server has not answered a PING; sends one if nothing has arrived.
 void H2ClientConnection::check_peer() noexcept {
-  if (streams_.empty() || has_failed_) return;
-  const TimePoint now = loop_.now();
+  if (has_failed_) return;
   if (std::exchange(awaits_pong_, false) && last_received_ <= pinged_at_) {
     ++counters_.peers_lost;
     return end(system_error(ETIMEDOUT));
   }
+  if (streams_.empty()) return;
   const TimePoint silent_until =
-      detail::base::saturating_add(last_received_, options_.ping_interval);
-  if (now < silent_until) return ping_timer_.start_at(silent_until);
+      detail::base::saturating_add(std::max(last_received_, active_since_), options_.ping_interval);
+  if (loop_.now() < silent_until) return ping_timer_.start_at(silent_until);
+  ping_peer();
+}
+
+void H2ClientConnection::ping_peer() noexcept {
+  if (has_failed_) return;
   try {
     h2::append_ping(sender_.queue(), peer_ping, false);
   } catch (const std::bad_alloc&) {
     return ping_timer_.start(options_.ping_interval);
   }
   sender_.wake();
-  pinged_at_ = now;
+  pinged_at_ = loop_.now();
   awaits_pong_ = true;
   ping_timer_.start(std::max(options_.ping_timeout, Duration(1)));
 }

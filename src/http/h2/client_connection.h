@@ -109,6 +109,7 @@ class H2ClientConnection final {
   void measure_window(std::uint32_t bytes);
   void grow_windows() noexcept;
   void check_peer() noexcept;
+  void ping_peer() noexcept;
 
   /// Identifies the answer to a PING.
   static constexpr std::string_view peer_ping = "alive...";
@@ -134,6 +135,7 @@ class H2ClientConnection final {
   WindowMeter window_meter_;
   std::uint64_t sample_after_ = 0;  ///< Bytes to receive before the next measurement.
   TimePoint last_received_{};
+  TimePoint active_since_{};  ///< When the first of the open streams was opened.
   TimePoint pinged_at_{};
   bool awaits_pong_ = false;
   bool allows_connect_protocol_ = false;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include <tambour/base/clock.h>
 #include <tambour/base/result.h>
 #include <tambour/bytes/buffer.h>
 #include <tambour/detail/namespaces.h>
@@ -77,10 +78,12 @@ class H2ClientStream final : public H2SendingStream {
 
   // For the connection.
 
-  void opened(std::uint32_t id, std::int64_t send_window) noexcept {
+  void opened(std::uint32_t id, std::int64_t send_window, TimePoint now) noexcept {
     id_ = id;
+    opened_at_ = now;
     outgoing_.window = send_window;
   }
+  [[nodiscard]] TimePoint opened_at() const noexcept { return opened_at_; }
   using Checked = std::expected<void, detail::h2::Violation>;
   [[nodiscard]] Checked on_headers(detail::h2::FieldSection& section, bool ends);
   [[nodiscard]] Checked on_data(Buffer&& data, std::uint32_t flow_bytes, bool ends);
@@ -99,7 +102,8 @@ class H2ClientStream final : public H2SendingStream {
   std::optional<std::uint64_t> stated_length_;
   std::uint64_t received_bytes_ = 0;
   std::int64_t receive_window_ = 0;  ///< What the server may still send.
-  bool is_open_ = false;             ///< In the table of the connection.
+  TimePoint opened_at_{};
+  bool is_open_ = false;  ///< In the table of the connection.
   bool has_received_ = false;
   bool has_head_ = false;
   bool is_response_complete_ = false;

@@ -311,20 +311,31 @@ class ScriptedHttp2 : public Http2Client {
     }
   }
 
-  /// Returns what the client gets, and how many requests have arrived.
-  std::string ask_script(Script script, Method method = Method::get,
-                         ClientOptions options = http_2_only()) {
+  /// `script` and `requests` must outlive the server.
+  TcpServer serve_script(Script& script, int& requests) {
     const sockaddr_in address = host_.endpoint(81);
     const Endpoint at =
         Endpoint::from(reinterpret_cast<const sockaddr*>(&address), sizeof address).value();
-    int requests = 0;
     TcpServer server = or_throw(TcpServer::listen(server_loop_, at));
     server.serve([&](TcpStream stream) { return answer(std::move(stream), script, requests); });
+    return server;
+  }
+  static std::string url_of(const TcpServer& server) {
+    return "http://" + server.endpoint().to_string() + "/";
+  }
+
+  /// Returns what the client gets, and how many requests have arrived.
+  std::string ask_script(Script script, Method method = Method::get,
+                         ClientOptions options = http_2_only()) {
+    int requests = 0;
+    const TcpServer server = serve_script(script, requests);
     Client client(loop_, std::move(options));
-    const std::string to = "http://" + at.to_string() + "/";
-    const std::string text = got(client, ClientRequest(method, to));
+    const std::string text = got(client, ClientRequest(method, url_of(server)));
+    counters_ = client.http_2_counters();
     return text + " " + std::to_string(requests);
   }
+
+  http::Http2ClientCounters counters_;  ///< Of the client of ask_script().
 
   static void respond(Buffer& out, std::uint32_t stream, std::string_view body) {
     h2::HpackEncoder encoder(0);
@@ -388,6 +399,19 @@ TEST_F(ScriptedHttp2, a_server_that_refuses_everything_is_given_up) {
 
 TEST_F(ScriptedHttp2, a_server_that_is_silent_is_detected_by_ping) {
   EXPECT_EQ(ask_script([](Buffer&, std::uint32_t, int) {}), "error: Connection timed out 1");
+}
+
+TEST_F(ScriptedHttp2, a_dead_server_is_detected_although_each_request_ends_sooner) {
+  ClientOptions options = http_2_only();
+  options.timeout = 3s;
+  int requests = 0;
+  Script script = [](Buffer&, std::uint32_t, int) {};
+  const TcpServer server = serve_script(script, requests);
+  Client client(loop_, std::move(options));
+  for (int i = 0; i < 10; ++i)
+    EXPECT_TRUE(got(client, ClientRequest(url_of(server))).starts_with("error"));
+  EXPECT_GE(client.http_2_counters().peers_lost, 1U);
+  EXPECT_GE(client.http_2_counters().connections, 2U);
 }
 
 /// What a hostile server sends, and how the request fails.
