@@ -65,8 +65,8 @@ struct Http2Options {
   std::uint32_t resets_max = 100;
   /// Frames that do not advance a request or response: PING, SETTINGS, PRIORITY, PRIORITY_UPDATE,
   /// WINDOW_UPDATE, unknown ones, and DATA without data. Each request refills the budget by 10, and
-  /// each DATA frame that is sent or received by 2. When it is used up, the connection ends with
-  /// ENHANCE_YOUR_CALM.
+  /// each DATA frame that is sent or received by 2, and each second by one. Answers to PINGs of the
+  /// server cost nothing. When the budget is used up, the connection ends with ENHANCE_YOUR_CALM.
   std::uint32_t idle_frames_max = 1000;
 
   /// The time within which the client must acknowledge the settings of the server, if it has sent a

@@ -256,6 +256,7 @@ void H2ClientConnection::measure_window(std::uint32_t bytes) {
       connection_window_ >= clamped_window(options_.connection_window_bytes_max);
   if (sample_after_ > 0 || is_largest) return;
   h2::append_ping(sender_.queue(), WindowMeter::ping, false);
+  ++unanswered_pings_;
   window_meter_.begin(bytes);
 }
 
@@ -299,6 +300,7 @@ void H2ClientConnection::ping_peer() noexcept {
     return ping_timer_.start(options_.ping_interval);
   }
   sender_.wake();
+  ++unanswered_pings_;
   pinged_at_ = loop_.now();
   awaits_pong_ = true;
   ping_timer_.start(std::max(options_.ping_timeout, Duration(1)));

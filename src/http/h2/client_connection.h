@@ -137,6 +137,7 @@ class H2ClientConnection final {
   TimePoint last_received_{};
   TimePoint active_since_{};  ///< When the first of the open streams was opened.
   TimePoint pinged_at_{};
+  std::uint32_t unanswered_pings_ = 0;
   bool awaits_pong_ = false;
   bool allows_connect_protocol_ = false;
   bool is_draining_ = false;  ///< No more streams.

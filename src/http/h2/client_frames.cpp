@@ -13,7 +13,7 @@ namespace {
 
 namespace h2 = detail::h2;
 
-/// What a message, and DATA, make up for: see Http2ClientOptions::idle_frames_max.
+/// The tokens that a message and DATA earn: see Http2ClientOptions::idle_frames_max.
 constexpr std::int64_t frames_of_response = 10;
 constexpr std::int64_t frames_of_received_data = 2;
 
@@ -28,7 +28,7 @@ bool H2ClientConnection::handle(h2::Frame& frame) {
     case h2::FrameKind::settings:
       return spend_idle_frame() && on_settings(frame);
     case h2::FrameKind::ping:
-      return spend_idle_frame() && on_ping(frame);
+      return on_ping(frame);
     case h2::FrameKind::goaway:
       return spend_idle_frame() && on_goaway(frame);
     case h2::FrameKind::window_update:
@@ -49,6 +49,7 @@ bool H2ClientConnection::handle(h2::Frame& frame) {
 }
 
 bool H2ClientConnection::spend_idle_frame() noexcept {
+  idle_frames_.earn_by_time(loop_.now());
   idle_frames_.earn(frames_of_received_data * std::int64_t{sender_.take_data_frames()});
   idle_frames_.spend();
   if (!idle_frames_.is_used_up()) return true;
@@ -138,6 +139,11 @@ bool H2ClientConnection::on_initial_window(std::uint32_t bytes) noexcept {
 }
 
 bool H2ClientConnection::on_ping(const h2::Frame& frame) {
+  if (frame.is_ack && unanswered_pings_ > 0) {
+    --unanswered_pings_;  // The server has sent it because this end wanted it.
+  } else if (!spend_idle_frame()) {
+    return false;
+  }
   if (!frame.is_ack) {
     h2::append_ping(sender_.queue(), frame.text, true);
   } else if (window_meter_.is_measuring() && frame.text == WindowMeter::ping) {

@@ -22,6 +22,7 @@ void H2Connection::measure_window(const H2Stream& stream, std::uint32_t bytes) {
   if (window_meter_.is_measuring()) return window_meter_.count(bytes);
   if (stream_window_ >= options().http_2.window_bytes_max || !stream.is_upload()) return;
   h2::append_ping(sender_.queue(), WindowMeter::ping, false);
+  ++unanswered_pings_;
   window_meter_.begin(bytes);
 }
 

@@ -369,6 +369,7 @@ bool H2Connection::spend_reset() noexcept {
 }
 
 bool H2Connection::spend_idle_frame() noexcept {
+  budgets_.idle_frames.earn_by_time(loop_.now());
   budgets_.idle_frames.earn(2 * static_cast<std::int64_t>(sender_.take_data_frames()));
   budgets_.idle_frames.spend();
   if (!budgets_.idle_frames.is_used_up()) return true;
@@ -420,6 +421,7 @@ void H2Connection::begin_drain() noexcept {
   try {
     h2::append_goaway(sender_.queue(), h2::stream_id_max, h2::ErrorCode::no_error, "");
     h2::append_ping(sender_.queue(), h2_drain_ping, false);
+    ++unanswered_pings_;
   } catch (const std::bad_alloc&) {
     return end_drain();
   }

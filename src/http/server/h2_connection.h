@@ -211,6 +211,7 @@ class H2Connection final {
   TimePoint settings_deadline_ = never;  ///< `never`: the client has acknowledged them.
   TimePoint received_at_;                ///< When something was received last.
   TimePoint ping_deadline_ = never;      ///< `never`: no answer to a PING is missing.
+  std::uint32_t unanswered_pings_ = 0;
   bool is_receiving_ = false;
   bool has_ended_input_ = false;  ///< The client has closed or half-closed the connection.
   bool has_failed_ = false;       ///< A GOAWAY with an error was sent.

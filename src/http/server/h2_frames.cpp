@@ -16,7 +16,7 @@ namespace {
 
 namespace h2 = detail::h2;
 
-/// What a message makes up for: see Http2Options::idle_frames_max.
+/// The tokens that a message earns: see Http2Options::idle_frames_max.
 constexpr std::int64_t frames_of_request = 10;
 constexpr std::int64_t frames_of_data = 2;
 
@@ -31,7 +31,7 @@ bool H2Connection::handle(h2::Frame& frame) {
     case h2::FrameKind::settings:
       return spend_idle_frame() && on_settings(frame);
     case h2::FrameKind::ping:
-      return spend_idle_frame() && on_ping(frame);
+      return on_ping(frame);
     case h2::FrameKind::goaway:
       return true;  // The client opens no further streams, and closes the connection.
     case h2::FrameKind::window_update:
@@ -216,6 +216,11 @@ bool H2Connection::on_initial_window(std::uint32_t bytes) noexcept {
 }
 
 bool H2Connection::on_ping(const h2::Frame& frame) {
+  if (frame.is_ack && unanswered_pings_ > 0) {
+    --unanswered_pings_;  // The client has sent it because this end wanted it.
+  } else if (!spend_idle_frame()) {
+    return false;
+  }
   if (!frame.is_ack) {
     h2::append_ping(sender_.queue(), frame.text, true);
   } else if (window_meter_.is_measuring() && frame.text == WindowMeter::ping) {

@@ -59,6 +59,7 @@ bool H2Connection::check_client() noexcept {
   ping_deadline_ = detail::base::saturating_add(now, http_2.ping_timeout);
   try {
     h2::append_ping(sender_.queue(), alive_ping, false);
+    ++unanswered_pings_;
   } catch (const std::bad_alloc&) {
     stream_.close();
   }
