@@ -65,7 +65,7 @@ Measured measure(const Request& request, const Response& response) noexcept {
 }
 
 /// The series of one method and route.
-struct Route {
+struct RouteSeries {
   std::string method;
   std::string route;
   std::array<metrics::Counter, status_classes.size()> statuses;
@@ -107,19 +107,19 @@ class Families {
                                 "Time from the head of a request to the end of its response.",
                                 labels(), metrics::duration_bounds, {.series_max = routes})) {}
 
-  [[nodiscard]] std::unique_ptr<Route> make_route(std::string_view method,
-                                                  std::string_view route) const {
+  [[nodiscard]] std::unique_ptr<RouteSeries> make_route(std::string_view method,
+                                                        std::string_view route) const {
     const auto requests = [&](std::size_t i) {
       return requests_.with({method, route, status_classes[i]});
     };
-    return std::make_unique<Route>(
-        Route{.method = std::string(method),
-              .route = std::string(route),
-              .statuses = {requests(0), requests(1), requests(2), requests(3)},
-              .failures = failures_.with({method, route}),
-              .request_bytes = request_bytes_.with({method, route}),
-              .response_bytes = response_bytes_.with({method, route}),
-              .durations = durations_.with({method, route})});
+    return std::make_unique<RouteSeries>(
+        RouteSeries{.method = std::string(method),
+                    .route = std::string(route),
+                    .statuses = {requests(0), requests(1), requests(2), requests(3)},
+                    .failures = failures_.with({method, route}),
+                    .request_bytes = request_bytes_.with({method, route}),
+                    .response_bytes = response_bytes_.with({method, route}),
+                    .durations = durations_.with({method, route})});
   }
 
  private:
@@ -141,14 +141,14 @@ class Metrics::Routes {
         families_(registry, routes_max_ + 1),
         others_(families_.make_route({}, other_routes)) {}
 
-  Route& find(std::string_view method, std::string_view route) noexcept {
+  RouteSeries& find(std::string_view method, std::string_view route) noexcept {
     Cache& cache = caches_[cache_of_thread()];
     const std::lock_guard lock(cache.mutex);
     const Key key(route, method);
     if (const auto found = cache.routes.find(key); found != cache.routes.end())
       return *found->second;
     try {
-      Route& added = find_or_add(key);
+      RouteSeries& added = find_or_add(key);
       if (&added != others_.get()) cache.routes.emplace(Key(added.route, added.method), &added);
       return added;
     } catch (const std::exception&) {
@@ -160,10 +160,10 @@ class Metrics::Routes {
   /// Used by one thread of sixteen, so that its lock is rarely contended.
   struct alignas(64) Cache {
     std::mutex mutex;
-    std::map<Key, Route*> routes;
+    std::map<Key, RouteSeries*> routes;
   };
 
-  Route& find_or_add(const Key& key) {
+  RouteSeries& find_or_add(const Key& key) {
     const std::lock_guard lock(mutex_);
     if (const auto found = routes_.find(key); found != routes_.end()) return *found->second;
     if (routes_.size() >= routes_max_) return *others_;
@@ -178,9 +178,9 @@ class Metrics::Routes {
 
   const std::size_t routes_max_;
   Families families_;
-  const std::unique_ptr<Route> others_;
+  const std::unique_ptr<RouteSeries> others_;
   std::mutex mutex_;
-  std::map<Key, std::unique_ptr<Route>> routes_;
+  std::map<Key, std::unique_ptr<RouteSeries>> routes_;
   std::array<Cache, caches_count> caches_;
 };
 
