@@ -121,7 +121,7 @@ Task<Result<>> H2Exchange::send_source() {
       if (!waited) co_return waited;
     }
     // Nothing more is sent. What waits for the response learns why.
-    if (stream_->error()) co_return {};
+    if (stream_->send_error()) co_return {};
   }
 }
 

@@ -42,6 +42,7 @@ Task<Result<>> H2Tunnel::write(Buffer& from) {
   if (alive_ == nullptr) co_return std::unexpected(system_error(EBADF));
   if (stream_->outgoing().ends || stream_->is_sent())
     co_return std::unexpected(system_error(EPIPE));
+  if (stream_->send_error()) co_return std::unexpected(stream_->send_error());
   do {
     stream_->write(from.take(std::min(from.size(), tunnel_bytes)));
     const Result<> flushed = co_await flush();
@@ -65,7 +66,7 @@ Task<Result<>> H2Tunnel::flush() {
     if (!waited) co_return waited;
     if (alive.expired()) co_return std::unexpected(system_error(ECANCELED));
   }
-  if (stream_->error()) co_return std::unexpected(stream_->error());
+  if (stream_->send_error()) co_return std::unexpected(stream_->send_error());
   co_return {};
 }
 

@@ -44,8 +44,12 @@ void H2ClientStream::close(detail::h2::ErrorCode code) noexcept {
   connection_.remove(*this, is_response_complete_ && outgoing_.has_ended, code);
 }
 
+const Error& H2ClientStream::send_error() const noexcept {
+  return send_error_ ? send_error_ : connection_.sender().error();
+}
+
 void H2ClientStream::write(Buffer&& piece) {
-  if (error_ || outgoing_.has_ended || outgoing_.ends || piece.empty()) return;
+  if (send_error() || outgoing_.has_ended || outgoing_.ends || piece.empty()) return;
   const std::size_t bytes = piece.size();
   outgoing_.unsent.append(std::move(piece));
   connection_.sender().add_unsent(*this, bytes);
@@ -53,7 +57,7 @@ void H2ClientStream::write(Buffer&& piece) {
 }
 
 Result<> H2ClientStream::end(const Fields& trailers) {
-  if (error_ || outgoing_.has_ended || outgoing_.ends) return {};
+  if (send_error() || outgoing_.has_ended || outgoing_.ends) return {};
   for (const Field field : trailers) {
     if (!detail::h1::may_be_trailer(field.name)) return failure(ErrorCode::trailer_not_allowed);
   }
@@ -69,7 +73,7 @@ void H2ClientStream::stop_sending() noexcept {
 
 bool H2ClientStream::is_flushed() {
   H2Sender& sender = connection_.sender();
-  if (error_ || !is_open_ || sender.error() || sender.is_sent(*this)) return true;
+  if (send_error() || !is_open_ || sender.is_sent(*this)) return true;
   sender.add_waiting(*this);
   sent_.reset();
   sender.wake();
@@ -149,6 +153,7 @@ H2ClientStream::Checked H2ClientStream::end_response() noexcept {
 }
 
 void H2ClientStream::fail(const Error& error, bool is_unprocessed) noexcept {
+  if (!send_error_) send_error_ = error;
   if (error_ || is_response_complete_) {
     // The response is whole, whatever follows. The rest of the request is not sent.
     stop_sending();

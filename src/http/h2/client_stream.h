@@ -73,6 +73,8 @@ class H2ClientStream final : public H2SendingStream {
   [[nodiscard]] std::optional<std::uint64_t> length() const noexcept { return stated_length_; }
   /// The rest of the response cannot arrive, or is not wanted. What has arrived can be taken.
   [[nodiscard]] const Error& error() const noexcept { return error_; }
+  /// Nothing more of the request is sent. Unlike error(), also after a complete response.
+  [[nodiscard]] const Error& send_error() const noexcept;
   /// After an error: the server has certainly not processed the request.
   [[nodiscard]] bool is_unprocessed() const noexcept { return is_unprocessed_; }
 
@@ -110,6 +112,7 @@ class H2ClientStream final : public H2SendingStream {
   bool is_unprocessed_ = false;
   int interim_heads_ = 0;
   Error error_{};
+  Error send_error_{};
   TaskEvent arrived_;
 };
 
