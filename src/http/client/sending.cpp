@@ -176,7 +176,8 @@ Task<Result<Lease>> Shared::connect(Origin origin, const ProxyServer* proxy) {
   const bool speaks_http_2 = options.version != VersionChoice::http_1 && !is_forwarded;
   const bool has_prior_knowledge = options.version == VersionChoice::http_2 && speaks_http_2 &&
                                    !origin.is_secure && !origin.needs_http_1;
-  const bool requires_http_2 = options.version == VersionChoice::http_2 && origin.is_secure;
+  const bool requires_http_2 =
+      options.version == VersionChoice::http_2 && origin.is_secure && !origin.needs_http_1;
   auto stream = co_await open(std::move(origin), proxy);
   if (!stream) co_return std::unexpected<Error>(stream.error());
   const auto protocol =
