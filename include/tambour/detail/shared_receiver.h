@@ -116,7 +116,11 @@ class [[nodiscard]] SharedReceiverWait final : private SharedTaskWait {
 /// The base of a receiver, for which one task at a time may wait.
 template <class Receiver, class State, class Value>
 class SharedReceiver {
- protected:
+ public:
+  SharedReceiver& operator=(SharedReceiver&&) = delete;
+
+ private:
+  friend Receiver;
   using Wait = SharedReceiverWait<Receiver, State, Value>;
 
   explicit SharedReceiver(std::shared_ptr<State> state) noexcept : state_(std::move(state)) {}
@@ -124,7 +128,6 @@ class SharedReceiver {
       : state_(std::move(other.state_)), waiting_(std::exchange(other.waiting_, nullptr)) {
     if (waiting_ != nullptr) waiting_->receiver_ = this;
   }
-  SharedReceiver& operator=(SharedReceiver&&) = delete;
   /// If a task waits, its wait fails with ECANCELED.
   ~SharedReceiver() {
     if (waiting_ != nullptr) waiting_->end();

@@ -193,9 +193,9 @@ Task<Result<Lease>> Shared::connect(Origin origin, const ProxyServer* proxy) {
   co_return lease;
 }
 
-Task<Attempt> Shared::exchange(Message& message, TimePoint deadline) {
-  Origin origin = origin_of(message.url());
-  std::optional<ProxyServer> proxy;
+Result<Shared::Destination> Shared::find_destination(Message& message) {
+  Destination found{.origin = origin_of(message.url()), .proxy = {}, .may_speak_http_2 = false};
+  Origin& origin = found.origin;
   // A tunnel is asked of the server that its caller has named.
   if (options.connect.proxy && !message.is_tunnel() && address_of(origin, options).empty()) {
     ProxyTarget target;
@@ -206,28 +206,35 @@ Task<Attempt> Shared::exchange(Message& message, TimePoint deadline) {
   }
   if (!origin.proxy.empty()) {
     auto parsed = tambour::detail::client::parse_proxy(origin.proxy);
-    if (!parsed) co_return Attempt(parsed.error(), false);
-    proxy = std::move(*parsed);
+    if (!parsed) return std::unexpected(parsed.error());
+    found.proxy = std::move(*parsed);
   }
-  const ProxyServer* const chosen = proxy ? &*proxy : nullptr;
-  const bool is_forwarded = proxy && proxy->is_http() && !origin.is_secure;
-  message.set_forwarder(is_forwarded ? chosen : nullptr);
+  const bool is_forwarded = found.proxy && found.proxy->is_http() && !origin.is_secure;
+  message.set_forwarder(is_forwarded ? &*found.proxy : nullptr);
   if (is_forwarded && options.connect.proxy_authentication == Authentication::digest) {
-    Authenticator::use_proxy(message, *chosen, origin.proxy);
+    Authenticator::use_proxy(message, *found.proxy, origin.proxy);
   } else {
     message.set_proxy_identity(std::nullopt);
   }
-  const bool may_speak_http_2 =
+  found.may_speak_http_2 =
       !is_forwarded && (options.version == VersionChoice::http_2 ||
                         (options.version == VersionChoice::negotiated && origin.is_secure));
-  origin.needs_http_1 = may_speak_http_2 && (message.head().fields.contains("Upgrade") ||
-                                             pool->requires_http_1(origin));
-  if (message.is_extended_connect() && (!may_speak_http_2 || origin.needs_http_1))
+  origin.needs_http_1 = found.may_speak_http_2 && (message.head().fields.contains("Upgrade") ||
+                                                   pool->requires_http_1(origin));
+  return found;
+}
+
+Task<Attempt> Shared::exchange(Message& message, TimePoint deadline) {
+  auto destination = find_destination(message);
+  if (!destination) co_return Attempt(destination.error(), false);
+  Origin& origin = destination->origin;
+  const ProxyServer* const proxy = destination->proxy ? &*destination->proxy : nullptr;
+  if (message.is_extended_connect() && (!destination->may_speak_http_2 || origin.needs_http_1))
     co_return Attempt(Error(http::ErrorCode::no_extended_connect), false);
   const bool may_be_repeated = message.may_be_repeated();
   const bool has_source = message.has_source();
   for (unsigned repetitions = 0;;) {
-    auto lease = co_await connect(origin, chosen);
+    auto lease = co_await connect(origin, proxy);
     if (!lease) co_return Attempt(lease.error(), false);
     const bool is_multiplexed = lease->multiplexed() != nullptr;
     if (message.is_extended_connect() && !is_multiplexed) {

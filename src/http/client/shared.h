@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -65,6 +66,14 @@ struct Shared : public std::enable_shared_from_this<Shared> {
   std::shared_ptr<Pool> pool;
 
  private:
+  /// Where a request is sent, and how.
+  struct Destination {
+    Origin origin;
+    std::optional<tambour::detail::client::ProxyServer> proxy;
+    bool may_speak_http_2 = false;
+  };
+
+  [[nodiscard]] Result<Destination> find_destination(Message& message);
   [[nodiscard]] Result<tls::ClientContext> tls_context(bool needs_http_1);
   [[nodiscard]] Task<ConnectResult> open(Origin origin,
                                          const tambour::detail::client::ProxyServer* proxy);

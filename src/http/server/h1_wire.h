@@ -14,10 +14,10 @@
 #include <tambour/task/scope.h>
 #include <tambour/task/task.h>
 
-#include "http/exchange/exchange.h"
-#include "http/exchange/wire.h"
 #include "http/connection/input.h"
 #include "http/connection/output.h"
+#include "http/exchange/exchange.h"
+#include "http/exchange/wire.h"
 #include "http_message/h1/framing.h"
 #include "http_message/h1/parser.h"
 
