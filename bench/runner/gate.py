@@ -18,7 +18,7 @@ SCHEMA = 1
 TOLERANCE = 1
 # Of the committed count: an HTTP request calls memcpy(3) and others, whose variants differ between
 # processors.
-TOLERANCE_SHARE = 0.005
+TOLERANCE_SHARE = 0.02
 
 
 def add_options(parser) -> None:
@@ -115,7 +115,8 @@ def compare(suite, document: dict, committed: dict, tolerance: int, console) -> 
             table.add_row(subject, cell, f"{before:,}", "", "", state)
             continue
         compared += 1
-        worse = now > before + max(tolerance, int(before * TOLERANCE_SHARE))
+        share = int(before * TOLERANCE_SHARE) if before >= LARGE_COUNT else 0
+        worse = now > before + max(tolerance, share)
         failures += worse
         state = "[bold red]worse" if worse else "better: record it" if now < before else "same"
         table.add_row(subject, cell, f"{before:,}", f"{now:,}", f"{now - before:+,}", state)

@@ -43,8 +43,8 @@ def test_compare(now, tolerance, status, state):
     assert ("gate: failed" in text) == bool(status)
 
 
-@pytest.mark.parametrize("now, status", [(6030, 0), (6031, 1)])
-def test_large_counts_may_increase_by_half_a_percent(now, status):
+@pytest.mark.parametrize("now, status", [(6120, 0), (6121, 1)])
+def test_large_counts_may_increase_by_two_percent(now, status):
     assert run_gate({"tambour": now}, {"tambour": 6000})[0] == status
 
 
