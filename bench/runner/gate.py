@@ -16,9 +16,10 @@ SCHEMA = 1
 # Counts repeat, but a value near a half may be rounded either way: with timeouts, a few
 # instructions in ten thousand events depend on the clock.
 TOLERANCE = 1
-# Of the committed count: an HTTP request calls memcpy(3) and others, whose variants differ between
-# processors.
+# Of a large count, such as that of an HTTP request, which calls memcpy(3) and others, whose variants
+# differ between processors.
 TOLERANCE_SHARE = 0.02
+LARGE_COUNT = 1000
 
 
 def add_options(parser) -> None:
