@@ -16,8 +16,8 @@ SCHEMA = 1
 # Counts repeat, but a value near a half may be rounded either way: with timeouts, a few
 # instructions in ten thousand events depend on the clock.
 TOLERANCE = 1
-# Of a large count, such as that of an HTTP request, which calls memcpy(3) and others, whose variants
-# differ between processors.
+# Of a large count, such as that of an HTTP request, which calls memcpy(3) and others:
+# their variants differ between processors.
 TOLERANCE_SHARE = 0.02
 LARGE_COUNT = 1000
 
