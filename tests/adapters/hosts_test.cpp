@@ -43,8 +43,10 @@ class AsioHost {
     is_waiting_ = true;
     events_.async_wait(asio::posix::stream_descriptor::wait_read,
                        [this](const asio::error_code& error) {
+                         // The host may have been destroyed.
+                         if (error) return;
                          is_waiting_ = false;
-                         if (!error) run();
+                         run();
                        });
   }
   void run() {
