@@ -13,6 +13,7 @@
 #include <tambour/http.h>
 #include <tambour/tambour.h>
 
+#include "adapters/adapter_test.h"
 #include "support/random.h"
 #include "support/scale.h"
 
@@ -44,7 +45,7 @@ class Download {
   std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> easy_{curl_easy_init(), &curl_easy_cleanup};
 };
 
-class Curl : public testing::Test {
+class Curl : public test::AdapterTest {
  protected:
   static void SetUpTestSuite() { curl_global_init(CURL_GLOBAL_DEFAULT); }
 
@@ -64,21 +65,6 @@ class Curl : public testing::Test {
     return "http://" + server->endpoint().to_string() + path;
   }
 
-  /// Runs the task to its end, for at most a minute.
-  void run(Task<> task) {
-    bool is_done = false;
-    TaskScope scope(loop);
-    scope.spawn([&]() -> Task<> {
-      co_await std::move(task);
-      is_done = true;
-    });
-    Timer limit(loop, [&] { loop.stop(); });
-    limit.start(60s);
-    while (!is_done && limit.is_started()) loop.run_once();
-    EXPECT_TRUE(is_done) << "the task did not end";
-  }
-
-  EventLoop loop;
   std::optional<http::Server> server;
 };
 

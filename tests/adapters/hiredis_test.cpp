@@ -11,6 +11,7 @@
 
 #include <tambour/tambour.h>
 
+#include "adapters/adapter_test.h"
 #include "adapters/server_process.h"
 #include "support/random.h"
 #include "support/scale.h"
@@ -24,7 +25,7 @@ using adapters::RedisClient;
 using adapters::RedisEvents;
 using adapters::RedisValue;
 
-class Hiredis : public testing::Test {
+class Hiredis : public test::AdapterTest {
  protected:
   // hiredis sends with write(2).
   static void SetUpTestSuite() { std::signal(SIGPIPE, SIG_IGN); }
@@ -54,23 +55,8 @@ class Hiredis : public testing::Test {
     co_return false;
   }
 
-  /// Runs the task to its end, for at most a minute.
-  void run(Task<> task) {
-    bool is_done = false;
-    TaskScope scope(loop);
-    scope.spawn([&]() -> Task<> {
-      co_await std::move(task);
-      is_done = true;
-    });
-    Timer limit(loop, [&] { loop.stop(); });
-    limit.start(60s);
-    while (!is_done && limit.is_started()) loop.run_once();
-    EXPECT_TRUE(is_done) << "the task did not end";
-  }
-
   test::TemporaryFolder folder;
   std::optional<test::ServerProcess> server;
-  EventLoop loop;
 };
 
 TEST_F(Hiredis, commands_return_every_type_of_reply) {

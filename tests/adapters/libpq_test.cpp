@@ -12,6 +12,7 @@
 
 #include <tambour/tambour.h>
 
+#include "adapters/adapter_test.h"
 #include "adapters/server_process.h"
 #include "support/random.h"
 #include "support/scale.h"
@@ -66,7 +67,7 @@ class Server {
   std::optional<test::ServerProcess> process_;
 };
 
-class Libpq : public testing::Test {
+class Libpq : public test::AdapterTest {
  protected:
   void SetUp() override {
     if (!Server::shared().is_installed()) GTEST_SKIP() << "PostgreSQL is not installed";
@@ -81,22 +82,6 @@ class Libpq : public testing::Test {
     }
     co_return std::nullopt;
   }
-
-  /// Runs the task to its end, for at most a minute.
-  void run(Task<> task) {
-    bool is_done = false;
-    TaskScope scope(loop);
-    scope.spawn([&]() -> Task<> {
-      co_await std::move(task);
-      is_done = true;
-    });
-    Timer limit(loop, [&] { loop.stop(); });
-    limit.start(60s);
-    while (!is_done && limit.is_started()) loop.run_once();
-    EXPECT_TRUE(is_done) << "the task did not end";
-  }
-
-  EventLoop loop;
 };
 
 std::string value(const PgRows& rows, int row = 0, int column = 0) {

@@ -10,6 +10,7 @@
 
 #include <tambour/tambour.h>
 
+#include "adapters/adapter_test.h"
 #include "adapters/server_process.h"
 #include "support/random.h"
 #include "support/scale.h"
@@ -21,7 +22,7 @@ namespace {
 using namespace std::chrono_literals;
 using adapters::MqttClient;
 
-class Mosquitto : public testing::Test {
+class Mosquitto : public test::AdapterTest {
  protected:
   static void SetUpTestSuite() { mosquitto_lib_init(); }
 
@@ -50,24 +51,9 @@ class Mosquitto : public testing::Test {
     co_return false;
   }
 
-  /// Runs the task to its end, for at most a minute.
-  void run(Task<> task) {
-    bool is_done = false;
-    TaskScope scope(loop);
-    scope.spawn([&]() -> Task<> {
-      co_await std::move(task);
-      is_done = true;
-    });
-    Timer limit(loop, [&] { loop.stop(); });
-    limit.start(60s);
-    while (!is_done && limit.is_started()) loop.run_once();
-    EXPECT_TRUE(is_done) << "the task did not end";
-  }
-
   std::string program;
   test::TemporaryFolder folder;
   std::optional<test::ServerProcess> server;
-  EventLoop loop;
 };
 
 TEST_F(Mosquitto, messages_arrive_with_every_quality_of_service) {

@@ -34,8 +34,10 @@ struct Attempt {
 [[nodiscard]] bool is_stale(const Error& error) noexcept;
 
 struct Shared : public std::enable_shared_from_this<Shared> {
-  Shared(EventLoop& place, ClientOptions chosen)
-      : loop(place), options(std::move(chosen)), pool(std::make_shared<Pool>(loop, options)) {}
+  Shared(EventLoop& client_loop, ClientOptions client_options)
+      : loop(client_loop),
+        options(std::move(client_options)),
+        pool(std::make_shared<Pool>(loop, options)) {}
 
   /// Sends the request and follows redirects. `protocol` is that of an extended CONNECT; empty:
   /// another request.

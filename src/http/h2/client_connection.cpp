@@ -97,7 +97,7 @@ Task<> H2ClientConnection::run() {
       continue;
     }
     if (is_budget_exhausted_) {
-      // The other connections of the loop have their turn.
+      // Callbacks of other connections of the loop run before the next frames.
       const Result<> slept = co_await sleep_for(Duration::zero());
       if (!slept) break;
       continue;
@@ -134,7 +134,7 @@ bool H2ClientConnection::parse_input() {
 Result<> H2ClientConnection::open(H2ClientStream& stream, const RequestHead& head,
                                   std::optional<std::uint64_t> length, bool ends) {
   const std::uint32_t id = next_id_;
-  const auto place = streams_.emplace(id, &stream).first;
+  const auto added = streams_.emplace(id, &stream).first;
   Result<> appended;
   try {
     appended = h2::append_head(sender_.queue(), sender_.encoder(), head,
@@ -144,11 +144,11 @@ Result<> H2ClientConnection::open(H2ClientStream& stream, const RequestHead& hea
                                 .content_length = length,
                                 .protocol = head.protocol});
   } catch (const std::bad_alloc&) {
-    streams_.erase(place);
+    streams_.erase(added);
     throw;
   }
   if (!appended) {
-    streams_.erase(place);
+    streams_.erase(added);
     return appended;
   }
   next_id_ += 2;

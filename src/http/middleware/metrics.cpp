@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -19,20 +18,14 @@
 
 #include "http/coding/lists.h"
 #include "loop/core.h"
+#include "metrics/cells.h"
 
 namespace tambour::http {
 namespace {
 
-constexpr std::size_t caches_count = 16;
 constexpr std::string_view other_routes = "(other)";
 constexpr std::string_view other_methods = "other";
 constexpr std::array<std::string_view, 4> status_classes = {"2xx", "3xx", "4xx", "5xx"};
-
-std::size_t cache_of_thread() noexcept {
-  static constinit std::atomic<std::size_t> threads{0};
-  thread_local const std::size_t index = threads.fetch_add(1, std::memory_order_relaxed);
-  return index % caches_count;
-}
 
 /// A method that a client has invented must not become a name of its own.
 std::string_view label_of(const RequestHead& head) noexcept {
@@ -142,7 +135,7 @@ class Metrics::Routes {
         others_(families_.make_route({}, other_routes)) {}
 
   RouteSeries& find(std::string_view method, std::string_view route) noexcept {
-    Cache& cache = caches_[cache_of_thread()];
+    Cache& cache = caches_[metrics::detail::group_of_thread()];
     const std::lock_guard lock(cache.mutex);
     const Key key(route, method);
     if (const auto found = cache.routes.find(key); found != cache.routes.end())
@@ -157,7 +150,7 @@ class Metrics::Routes {
   }
 
  private:
-  /// Used by one thread of sixteen, so that its lock is rarely contended.
+  /// Used by one group of threads, so that its lock is rarely contended.
   struct alignas(64) Cache {
     std::mutex mutex;
     std::map<Key, RouteSeries*> routes;
@@ -181,7 +174,7 @@ class Metrics::Routes {
   const std::unique_ptr<RouteSeries> others_;
   std::mutex mutex_;
   std::map<Key, std::unique_ptr<RouteSeries>> routes_;
-  std::array<Cache, caches_count> caches_;
+  std::array<Cache, metrics::detail::groups> caches_;
 };
 
 Metrics::Metrics(metrics::Registry& registry, MetricsOptions options)

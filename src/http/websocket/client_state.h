@@ -40,8 +40,11 @@ class ClientState {
  private:
   /// What needs the loop, which the first task knows.
   struct Background {
-    explicit Background(EventLoop& place)
-        : loop(place), is_connected(place), has_ended(place), scope(place) {}
+    explicit Background(EventLoop& client_loop)
+        : loop(client_loop),
+          is_connected(client_loop),
+          has_ended(client_loop),
+          scope(client_loop) {}
     EventLoop& loop;
     TaskEvent is_connected;  ///< Set while there is a WebSocket.
     TaskEvent has_ended;     ///< Set when the attempts have ended, until receive() has seen that.
