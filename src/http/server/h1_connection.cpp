@@ -21,15 +21,15 @@ namespace {
 /// Responses are sent before the next request if there are more bytes of them.
 constexpr std::size_t collected_bytes_max = std::size_t{64} * 1024;
 
-/// How long a connection waits for a request with all that it needs to serve it.
-constexpr Duration kept_time = std::chrono::seconds(1);
+/// How long a connection that waits for a request keeps all that it needs to serve it.
+constexpr Duration warm_time = std::chrono::seconds(1);
 
 /// True if a connection that was not kept would have been used soon. Its wait has begun
 /// ServerOptions::idle_timeout before its deadline.
 bool has_waited_shortly(const IdleConnection& idle, TimePoint now) noexcept {
   if (idle.kind != IdleKind::next_request || idle.deadline == never) return false;
   const TimePoint began = idle.deadline - idle.server->settings->options.idle_timeout;
-  return detail::base::saturating_add(began, kept_time) > now;
+  return detail::base::saturating_add(began, warm_time) > now;
 }
 
 }  // namespace
@@ -51,7 +51,7 @@ void H1Connection::move_to(IdleConnection& idle) noexcept {
   idle.stream = std::move(wire_.socket());
   idle.input = std::move(wire_.input().bytes());
   idle.deadline = head_deadline_;
-  idle.kind = was_kept_ ? IdleKind::kept : IdleKind::next_request;
+  idle.kind = was_kept_ ? IdleKind::released : IdleKind::next_request;
 }
 
 Task<> H1Connection::serve(Result<std::size_t> received) {
@@ -120,8 +120,8 @@ bool H1Connection::begin_receiving() noexcept {
 bool H1Connection::begin_idle_wait() noexcept {
   is_released_ = !kept_.enter(server_);
   if (is_released_) return false;
-  const TimePoint kept_until = detail::base::saturating_add(loop_.now(), kept_time);
-  wire_.input().begin_until(std::min(head_deadline_, kept_until));
+  const TimePoint warm_until = detail::base::saturating_add(loop_.now(), warm_time);
+  wire_.input().begin_until(std::min(head_deadline_, warm_until));
   if (exchange_.is_shutting_down()) begin_drain();
   return true;
 }

@@ -20,8 +20,9 @@ namespace tambour::http {
 
 class IdleWaits;
 
-/// `kept`: the connection has waited for some time with all that it needs to serve a request.
-enum class IdleKind : std::uint8_t { first_request, next_request, kept };
+/// `released`: the connection has waited for some time with all that it needs to serve a request, and
+/// has released it then.
+enum class IdleKind : std::uint8_t { first_request, next_request, released };
 
 /// A read that fails with ETIMEDOUT at a deadline, from construction to finish().
 class IdleWait : private detail::ListHook<IdleWait> {
