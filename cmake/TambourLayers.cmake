@@ -4,6 +4,9 @@
 
 add_library(tambour_options INTERFACE)
 target_compile_options(tambour_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow)
+# GCC collects garbage often by default, which is a tenth of the time for sources of coroutines.
+target_compile_options(tambour_options INTERFACE
+  "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:SHELL:--param ggc-min-heapsize=2000000>")
 target_compile_definitions(tambour_options INTERFACE $<$<CONFIG:Debug>:_GLIBCXX_ASSERTIONS>)
 if(NOT TAMBOUR_PROBES)
   target_compile_definitions(tambour_options INTERFACE TAMBOUR_NO_PROBES)

@@ -29,7 +29,7 @@ SEEDED = """\
 #include <functional>
 #include <string>
 #include <vector>
-#include <tambour/tambour.h>
+#include <tambour/task.h>
 using namespace tambour;
 struct Options { std::string path; int level = 0; };
 struct Plain { int level = 0; };
