@@ -75,6 +75,14 @@ check: configured ## check format, style, layers, links, index, headers, shell s
 	@tools/bootstrap --quiet checks
 	@$(PYTHON) tools/check
 
+# The site needs no network, but MkDocs is downloaded once.
+.PHONY: docs
+docs: ## build the documentation, with the reference of the headers, into build/site
+	@tools/bootstrap --quiet docs
+	@test -x build/docs-tools/bin/mkdocs || { $(PYTHON) -m venv build/docs-tools && \
+	  build/docs-tools/bin/pip install --quiet --requirement tools/docs/requirements.txt; }
+	@PATH="$(CURDIR)/build/docs-tools/bin:$$PATH" $(PYTHON) -B tools/docs
+
 .PHONY: format
 format: ## format the C++ code
 	@tools/bootstrap --quiet checks
