@@ -100,8 +100,8 @@ class Reference(unittest.TestCase):
             (root / "include/tambour/pot.h").write_text(HEADER)
             page = reference.page_of(root, reference.parse(root, "pot.h"), "pot.h")
         self.assertTrue(page.startswith("# <tambour/pot.h\\>\n\nPots: what boils.\n"), page)
-        self.assertIn("Boils water, which takes a while. Not `copied`, and &lt;hot>:\n\n- with a lid, "
-                      "\\*soon\\*,\n  or without;\n- slowly.\n\n```cpp\nPot pot(2);\n"
+        self.assertIn("Boils water, which takes a while. Not `copied`, and &lt;hot>:\n\n"
+                      "- with a lid, \\*soon\\*,\n  or without;\n- slowly.\n\n```cpp\nPot pot(2);\n"
                       "pot.set_size(3);\n```\n\nThread: any.\n", page)
         self.assertIn("### `Pot`\n\n```cpp\nexplicit Pot(int size);\n```", page)
         self.assertIn("### `size`, `set_size`\n\n```cpp\nint size() const noexcept;\n"

@@ -1,9 +1,9 @@
-"""Builds the site of the documentation: the pages of the tree and a reference of the public headers.
+"""Builds the site of the documentation: the pages of the tree and a reference of the headers.
 
     tools/docs [--output FOLDER]
 
-The site is complete without a network, and works from the file system. Dead links, also to headings,
-are errors.
+The site is complete without a network, and works from the file system. Dead links, also to
+headings, are errors.
 """
 
 import argparse
@@ -66,7 +66,8 @@ def add_reference(pages: Pages) -> list:
         place = pages.place(f"include/tambour/{header}")
         pages.texts[place] = page_of(ROOT, unit, header)
         navigation.setdefault(folder, []).append({header: place})
-    index = "# Reference\n\nEach header below can be included alone; `<tambour/tambour.h>` includes all.\n\n"
+    index = ("# Reference\n\nEach header can be included alone; `<tambour/tambour.h>` includes all."
+             "\n\n")
     for folder, entries in navigation.items():
         lines = [f"# <tambour/{folder}.h\\>" if folder != "adapters" else "# <tambour/adapters/\\>",
                  ""]

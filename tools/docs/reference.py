@@ -18,10 +18,10 @@ VALUES = (CursorKind.VAR_DECL, CursorKind.FIELD_DECL, CursorKind.TYPE_ALIAS_DECL
 DECLARATIONS = (*RECORDS, *FUNCTIONS, *VALUES, CursorKind.ENUM_DECL)
 
 # What a compiler or a range-based for calls, not a reader.
-PROTOCOLS = re.compile(r"await_(ready|suspend|resume|transform)|get_return_object|return_(value|void)"
-                       r"|(initial|final)_suspend|unhandled_exception|is_cancel_safe|promise_type"
-                       r"|(value|error|difference)_type|iterator_(category|concept)|reference"
-                       r"|pointer|is_error_code_enum")
+PROTOCOLS = re.compile(r"await_(ready|suspend|resume|transform)|return_(value|void)"
+                       r"|get_return_object|(initial|final)_suspend|unhandled_exception"
+                       r"|is_cancel_safe|promise_type|(value|error|difference)_type"
+                       r"|iterator_(category|concept)|reference|pointer|is_error_code_enum")
 
 
 @dataclass
@@ -69,7 +69,7 @@ class Header:
 
 
 def prose_of(lines: list[str]) -> str:
-    """The text of comment lines as Markdown. Code is indented by two columns, after an empty line."""
+    """The text of comment lines as Markdown. In comments, code is indented by two columns."""
     markdown: list[str] = []
     kind = ""  # Of the block: "code", "list" or "".
     for line in [re.sub(r"^\s*//+<? ?", "", line) for line in lines] + [""]:

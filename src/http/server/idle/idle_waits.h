@@ -20,8 +20,8 @@ namespace tambour::http {
 
 class IdleWaits;
 
-/// `released`: the connection has waited for some time with all that it needs to serve a request, and
-/// has released it then.
+/// `released`: the connection has waited for some time with all that it needs to serve a request,
+/// and has released it then.
 enum class IdleKind : std::uint8_t { first_request, next_request, released };
 
 /// A read that fails with ETIMEDOUT at a deadline, from construction to finish().
