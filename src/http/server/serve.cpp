@@ -8,7 +8,7 @@
 
 #include "http/protocol.h"
 #include "http/server/h1_connection.h"
-#include "http/server/h2_connection.h"
+#include "http/server/h2/connection.h"
 #include "http/server/idle/idle_connection.h"
 
 namespace tambour::http {

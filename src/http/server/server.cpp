@@ -10,7 +10,7 @@
 
 #include "http/exchange/settings.h"
 #include "http/protocol.h"
-#include "http/server/h2_counters.h"
+#include "http/server/h2/counters.h"
 #include "http/server/idle/server_on_loop.h"
 #include "http/server/serve.h"
 #include "http_message/failure.h"

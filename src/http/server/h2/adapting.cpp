@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "http/server/h2_connection.h"
+#include "http/server/h2/connection.h"
 #include "http_message/h2/frame_writer.h"
 #include "http_message/h2/priority.h"
 

@@ -1,5 +1,5 @@
 // H2Connection: reading, streams and their handlers, and the end of the connection.
-#include "http/server/h2_connection.h"
+#include "http/server/h2/connection.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -1,10 +1,10 @@
 // H2Tunnel: reads and writes DATA of its stream.
-#include "http/server/h2_tunnel.h"
+#include "http/server/h2/tunnel.h"
 
 #include <cerrno>
 #include <utility>
 
-#include "http/server/h2_stream.h"
+#include "http/server/h2/stream.h"
 
 namespace tambour::http {
 namespace {

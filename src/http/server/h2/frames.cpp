@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "http/server/h2_connection.h"
+#include "http/server/h2/connection.h"
 #include "http_message/failure.h"
 #include "http_message/h2/field_section.h"
 #include "http_message/h2/frame_writer.h"

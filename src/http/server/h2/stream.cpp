@@ -1,5 +1,5 @@
 // H2Stream: the body of a request, and the parts of a response.
-#include "http/server/h2_stream.h"
+#include "http/server/h2/stream.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -11,8 +11,8 @@
 #include "base/clock.h"
 #include "http/exchange/copy_file.h"
 #include "http/h2/sender.h"
-#include "http/server/h2_connection.h"
-#include "http/server/h2_tunnel.h"
+#include "http/server/h2/connection.h"
+#include "http/server/h2/tunnel.h"
 #include "http_message/content_length.h"
 #include "http_message/date.h"
 #include "http_message/failure.h"

@@ -1,5 +1,5 @@
 // H2Counters: the statistics that programs read.
-#include "http/server/h2_counters.h"
+#include "http/server/h2/counters.h"
 
 #include <algorithm>
 
