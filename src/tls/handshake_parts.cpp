@@ -1,10 +1,13 @@
 // Makes the filters of clients and servers, and the message of a failed handshake.
 #include "tls/handshake_parts.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <new>
+#include <string_view>
 #include <utility>
 
 #include <openssl/err.h>
@@ -75,8 +78,27 @@ bool offer_alpn(const Filter& filter, const AlpnList* list) noexcept {
                              static_cast<unsigned>(list->encoded.size())) == 0;
 }
 
+/// `list` is in the format of the protocol.
+bool contains_protocol(std::string_view list, std::string_view protocol) noexcept {
+  while (!list.empty()) {
+    const auto size = static_cast<unsigned char>(list.front());
+    if (list.substr(1, size) == protocol) return true;
+    list.remove_prefix(std::min<std::size_t>(size + std::size_t{1}, list.size()));
+  }
+  return false;
+}
+
+/// Early data is in the protocol that the session has negotiated: RFC 8446, section 4.2.10. If the
+/// client does not offer it any more, OpenSSL would fail the handshake.
+bool offers_protocol_of(const SSL_SESSION* session, std::string_view alpn) noexcept {
+  const unsigned char* bytes = nullptr;
+  std::size_t size = 0;
+  SSL_SESSION_get0_alpn_selected(session, &bytes, &size);
+  return size == 0 || contains_protocol(alpn, {reinterpret_cast<const char*>(bytes), size});
+}
+
 void offer_session(ClientGeneration& generation, Filter& filter, const std::string& scope,
-                   std::string early_data) {
+                   std::string_view alpn, std::string early_data) {
   if (scope.empty()) return;
   filter.set_session_key(filter.host() + " " + scope);
   SessionPointer session = generation.sessions().take(filter.session_key());
@@ -87,7 +109,8 @@ void offer_session(ClientGeneration& generation, Filter& filter, const std::stri
     return;
   const bool is_offered = SSL_set_session(filter.ssl(), session.get()) == 1;
   if (is_offered && !early_data.empty() &&
-      early_data.size() <= SSL_SESSION_get_max_early_data(session.get()))
+      early_data.size() <= SSL_SESSION_get_max_early_data(session.get()) &&
+      offers_protocol_of(session.get(), alpn))
     filter.send_early(std::move(early_data));
   // A server of TLS 1.3 sends new tickets with each connection; one of TLS 1.2 does not.
   if (SSL_SESSION_get_protocol_version(session.get()) == TLS1_2_VERSION)
@@ -131,10 +154,11 @@ std::unique_ptr<Filter> make_client_filter(const tls::ClientContext& context,
     filter->note_failure(-EINVAL, '"' + printable(name) + "\" is neither a name nor an address");
     return filter;
   }
-  if (!expect_host(*filter, name) || !offer_alpn(*filter, ContextAccess::alpn(context)))
-    return nullptr;
+  const AlpnList* const alpn = ContextAccess::alpn(context);
+  if (!expect_host(*filter, name) || !offer_alpn(*filter, alpn)) return nullptr;
   filter->set_host(base::lower_case(std::move(name)));
-  offer_session(*generation, *filter, session_scope_of(host.port, peer), std::move(early_data));
+  offer_session(*generation, *filter, session_scope_of(host.port, peer),
+                alpn != nullptr ? alpn->encoded : generation->alpn(), std::move(early_data));
   return filter;
 }
 

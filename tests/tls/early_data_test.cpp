@@ -211,6 +211,23 @@ TEST_P(TlsEarlyDataTest, is_sent_only_where_the_session_permits_its_size) {
   EXPECT_EQ(outcome.answer, "late " + too_long);
 }
 
+/// RFC 8446, section 4.2.10. OpenSSL would fail the handshake.
+TEST_P(TlsEarlyDataTest, is_not_sent_if_the_protocol_of_the_session_is_not_offered) {
+  tls::ServerOptions options = with_early_data();
+  options.alpn = {"h2", "http/1.1"};
+  tls::ClientOptions client;
+  client.alpn = {"h2", "http/1.1"};
+  const Contexts contexts(std::move(options), std::move(client));
+  const TcpServer server = serve(contexts.server);
+  ask_server(server, contexts.client, "one");
+  EXPECT_EQ(ask_server(server, contexts.client, "two").early_data, tls::EarlyData::accepted);
+  const tls::ClientContext other = contexts.client.with_alpn({"http/1.1", "h"}).value();
+  const Outcome outcome = ask_server(server, other, "three");
+  EXPECT_FALSE(outcome.error) << outcome.error.message();
+  EXPECT_EQ(outcome.early_data, tls::EarlyData::none);
+  EXPECT_EQ(outcome.answer, "late three");
+}
+
 TEST_P(TlsEarlyDataTest, replay_reaches_no_handler) {
   const Contexts contexts(with_early_data(), {});
   const TcpServer server = serve(contexts.server);

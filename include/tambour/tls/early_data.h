@@ -34,7 +34,8 @@ struct Replayable {
   std::string bytes{};
 };
 
-/// Like tls::connect(), and sends `data` as early data if a session with the server permits it.
+/// Like tls::connect(), and sends `data` as early data if a session with the server permits it, and
+/// the client offers the protocol (ALPN) that the session has negotiated: RFC 8446, section 4.2.10.
 /// tls::Session::early_data() then says whether the server has accepted the data: the bytes are the
 /// first of the stream. Otherwise the server has not seen them; it is up to the caller to write
 /// them, unless tls::Session::alpn() is another protocol than theirs:
