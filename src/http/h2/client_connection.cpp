@@ -10,6 +10,7 @@
 #include <tambour/task/sleep.h>
 
 #include "base/clock.h"
+#include "http/h2/limits.h"
 #include "http_message/failure.h"
 #include "http_message/h2/frame_writer.h"
 #include "http_message/h2/head_writer.h"
@@ -21,24 +22,9 @@ namespace {
 namespace h2 = detail::h2;
 
 constexpr std::size_t input_bytes = std::size_t{64} * 1024;
-/// Answers to control frames that the server does not read. Nothing is read while there are more.
-constexpr std::size_t queued_answers_max = std::size_t{64} * 1024;
-constexpr std::uint32_t default_window = 65'535;
 /// What a server allows before its settings have arrived: RFC 9113, section 6.5.2, recommends that
 /// it allows as many.
 constexpr std::uint32_t streams_before_settings = 100;
-
-std::uint32_t clamped_window(std::uint32_t bytes) noexcept {
-  return std::clamp(bytes, default_window, h2::window_size_max);
-}
-
-h2::FieldLimits response_limits(const Http2ClientOptions& options,
-                                const MessageLimits& limits) noexcept {
-  constexpr std::size_t overhead = 32;
-  return {.fields_max = limits.fields_max,
-          .fields_hard_max = std::max(options.fields_hard_max, limits.fields_max),
-          .bytes_max = limits.fields_bytes_max + overhead * limits.fields_max};
-}
 
 }  // namespace
 
@@ -51,8 +37,8 @@ H2ClientConnection::H2ClientConnection(SocketStream stream, const Http2ClientOpt
       changed_(std::move(changed)),
       stream_(std::move(stream)),
       parser_(h2::FrameParser::Role::client),
-      field_limits_(response_limits(options, limits)),
-      idle_frames_(options.idle_frames_max),
+      field_limits_(field_limits(limits, options.fields_hard_max, 0)),
+      frame_budget_(options.idle_frames_max),
       initial_window_(clamped_window(options.stream_window_bytes)),
       stream_window_(initial_window_),
       connection_window_(clamped_window(options.connection_window_bytes)),
@@ -72,15 +58,15 @@ void H2ClientConnection::start() {
 }
 
 std::size_t H2ClientConnection::streams_max() const noexcept {
-  return can_open() ? std::min(peer_streams_max_, options_.streams_max) : 0;
+  return can_open() ? std::min(peer_streams_max_, std::max(options_.streams_max, 1U)) : 0;
 }
 
 void H2ClientConnection::send_preface() {
   sender_.queue().append(h2::client_preface);
-  const std::array settings{h2::Setting{h2::SettingId::enable_push, 0},
-                            h2::Setting{h2::SettingId::initial_window_size, initial_window_},
-                            h2::Setting{h2::SettingId::max_header_list_size,
-                                        static_cast<std::uint32_t>(field_limits_.bytes_max)}};
+  const std::array settings{
+      h2::Setting{h2::SettingId::enable_push, 0},
+      h2::Setting{h2::SettingId::initial_window_size, initial_window_},
+      h2::Setting{h2::SettingId::max_header_list_size, header_list_size_of(field_limits_)}};
   h2::append_settings(sender_.queue(), settings);
   if (connection_window_ > default_window)
     h2::append_window_update(sender_.queue(), 0, connection_window_ - default_window);
@@ -255,8 +241,7 @@ void H2ClientConnection::measure_window(std::uint32_t bytes) {
       stream_window_ >= clamped_window(options_.stream_window_bytes_max) &&
       connection_window_ >= clamped_window(options_.connection_window_bytes_max);
   if (sample_after_ > 0 || is_largest) return;
-  h2::append_ping(sender_.queue(), WindowMeter::ping, false);
-  ++unanswered_pings_;
+  frame_budget_.ping(sender_.queue(), WindowMeter::ping);
   window_meter_.begin(bytes);
 }
 
@@ -295,12 +280,11 @@ void H2ClientConnection::check_peer() noexcept {
 void H2ClientConnection::ping_peer() noexcept {
   if (has_failed_) return;
   try {
-    h2::append_ping(sender_.queue(), peer_ping, false);
+    frame_budget_.ping(sender_.queue(), peer_ping);
   } catch (const std::bad_alloc&) {
     return ping_timer_.start(options_.ping_interval);
   }
   sender_.wake();
-  ++unanswered_pings_;
   pinged_at_ = loop_.now();
   awaits_pong_ = true;
   ping_timer_.start(std::max(options_.ping_timeout, Duration(1)));

@@ -26,9 +26,9 @@
 #include <tambour/task/task.h>
 
 #include "http/h2/client_stream.h"
+#include "http/h2/frame_budget.h"
 #include "http/h2/memory.h"
 #include "http/h2/sender.h"
-#include "http/h2/token_budget.h"
 #include "http/h2/window_meter.h"
 #include "http_message/h2/frame_parser.h"
 #include "http_message/h2/hpack_decoder.h"
@@ -87,7 +87,6 @@ class H2ClientConnection final {
   [[nodiscard]] bool on_data(detail::h2::Frame& frame);
   [[nodiscard]] bool on_headers(const detail::h2::Frame& frame);
   [[nodiscard]] bool on_settings(const detail::h2::Frame& frame);
-  [[nodiscard]] bool on_initial_window(std::uint32_t bytes) noexcept;
   [[nodiscard]] bool on_ping(const detail::h2::Frame& frame);
   [[nodiscard]] bool on_window_update(const detail::h2::Frame& frame);
   [[nodiscard]] bool on_rst_stream(const detail::h2::Frame& frame);
@@ -123,7 +122,7 @@ class H2ClientConnection final {
   detail::h2::FrameParser parser_;
   detail::h2::HpackDecoder decoder_;
   detail::h2::FieldLimits field_limits_;
-  TokenBudget idle_frames_;
+  H2FrameBudget frame_budget_;
   detail::loop::IterationBudget budget_;
   std::uint32_t initial_window_;
   std::uint32_t stream_window_;
@@ -137,7 +136,6 @@ class H2ClientConnection final {
   TimePoint last_received_{};
   TimePoint active_since_{};  ///< When the first of the open streams was opened.
   TimePoint pinged_at_{};
-  std::uint32_t unanswered_pings_ = 0;
   bool awaits_pong_ = false;
   bool allows_connect_protocol_ = false;
   bool is_draining_ = false;  ///< No more streams.

@@ -13,10 +13,6 @@ namespace {
 
 namespace h2 = detail::h2;
 
-/// The tokens that a message and DATA earn: see Http2ClientOptions::idle_frames_max.
-constexpr std::int64_t frames_of_response = 10;
-constexpr std::int64_t frames_of_received_data = 2;
-
 }  // namespace
 
 bool H2ClientConnection::handle(h2::Frame& frame) {
@@ -49,10 +45,7 @@ bool H2ClientConnection::handle(h2::Frame& frame) {
 }
 
 bool H2ClientConnection::spend_idle_frame() noexcept {
-  idle_frames_.earn_by_time(loop_.now());
-  idle_frames_.earn(frames_of_received_data * std::int64_t{sender_.take_data_frames()});
-  idle_frames_.spend();
-  if (!idle_frames_.is_used_up()) return true;
+  if (frame_budget_.spend(loop_.now(), sender_.take_data_frames())) return true;
   return fail(h2::ErrorCode::enhance_your_calm, "Too many frames that advance no request");
 }
 
@@ -64,7 +57,7 @@ bool H2ClientConnection::on_data(h2::Frame& frame) {
   if (is_idle_stream(frame.stream_id))
     return fail(h2::ErrorCode::protocol_error, "DATA of a stream that was not opened");
   if (frame.data.empty() && !frame.end_stream && !spend_idle_frame()) return false;
-  if (!frame.data.empty()) idle_frames_.earn(frames_of_received_data);
+  if (!frame.data.empty()) frame_budget_.data_received();
   measure_window(frame.flow_bytes);
   H2ClientStream* const stream = find(frame.stream_id);
   if (stream == nullptr) {
@@ -90,7 +83,7 @@ bool H2ClientConnection::on_headers(const h2::Frame& frame) {
     reset(*stream, h2::ErrorCode::cancel, failure(ErrorCode::fields_too_large).error());
     return true;
   }
-  idle_frames_.earn(frames_of_response);
+  frame_budget_.message_received();
   const auto received = stream->on_headers(section, frame.end_stream);
   if (!received)
     reset(*stream, h2::ErrorCode::protocol_error, failure(ErrorCode::http_2_violation).error());
@@ -100,25 +93,11 @@ bool H2ClientConnection::on_headers(const h2::Frame& frame) {
 bool H2ClientConnection::on_settings(const h2::Frame& frame) {
   if (frame.is_ack) return true;
   for (const h2::Setting setting : settings_of(frame)) {
-    switch (setting.id) {
-      case h2::SettingId::header_table_size:
-        sender_.encoder().set_peer_table_size_max(setting.value);
-        break;
-      case h2::SettingId::max_concurrent_streams:
-        peer_streams_max_ = setting.value;
-        break;
-      case h2::SettingId::initial_window_size:
-        if (!on_initial_window(setting.value)) return false;
-        break;
-      case h2::SettingId::max_frame_size:
-        sender_.set_frame_size_max(setting.value);
-        break;
-      case h2::SettingId::enable_connect_protocol:
-        allows_connect_protocol_ = setting.value == 1;
-        break;
-      default:
-        break;
-    }
+    if (!sender_.apply(setting, streams_))
+      return fail(h2::ErrorCode::flow_control_error, "SETTINGS makes a window too large");
+    if (setting.id == h2::SettingId::max_concurrent_streams) peer_streams_max_ = setting.value;
+    if (setting.id == h2::SettingId::enable_connect_protocol)
+      allows_connect_protocol_ = setting.value == 1;
   }
   h2::append_settings_ack(sender_.queue());
   settings_arrived_.set();
@@ -126,24 +105,8 @@ bool H2ClientConnection::on_settings(const h2::Frame& frame) {
   return true;
 }
 
-bool H2ClientConnection::on_initial_window(std::uint32_t bytes) noexcept {
-  const std::int64_t change = bytes - sender_.initial_window();
-  sender_.set_initial_window(bytes);
-  for (const auto& [stream_id, stream] : streams_) {
-    stream->outgoing().window += change;
-    if (stream->outgoing().window > h2::window_size_max)
-      return fail(h2::ErrorCode::flow_control_error, "SETTINGS makes a window too large");
-    sender_.update(*stream);
-  }
-  return true;
-}
-
 bool H2ClientConnection::on_ping(const h2::Frame& frame) {
-  if (frame.is_ack && unanswered_pings_ > 0) {
-    --unanswered_pings_;  // The server has sent it because this end wanted it.
-  } else if (!spend_idle_frame()) {
-    return false;
-  }
+  if (!frame_budget_.take_answer(frame.is_ack) && !spend_idle_frame()) return false;
   if (!frame.is_ack) {
     h2::append_ping(sender_.queue(), frame.text, true);
   } else if (window_meter_.is_measuring() && frame.text == WindowMeter::ping) {
@@ -160,13 +123,8 @@ bool H2ClientConnection::on_window_update(const h2::Frame& frame) {
   if (is_idle_stream(frame.stream_id))
     return fail(h2::ErrorCode::protocol_error, "WINDOW_UPDATE of a stream that was not opened");
   H2ClientStream* const stream = find(frame.stream_id);
-  if (stream == nullptr) return true;
-  stream->outgoing().window += frame.value;
-  if (stream->outgoing().window > h2::window_size_max) {
+  if (stream != nullptr && !sender_.add_window(*stream, frame.value))
     reset(*stream, h2::ErrorCode::flow_control_error, failure(ErrorCode::http_2_violation).error());
-  } else {
-    sender_.update(*stream);
-  }
   return true;
 }
 

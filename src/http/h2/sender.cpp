@@ -273,6 +273,13 @@ void H2Sender::end(H2SendingStream& stream) {
   sent_(stream);
 }
 
+bool H2Sender::add_window(H2SendingStream& stream, std::int64_t bytes) noexcept {
+  stream.outgoing().window += bytes;
+  if (stream.outgoing().window > detail::h2::window_size_max) return false;
+  update(stream);
+  return true;
+}
+
 bool H2Sender::add_window(std::uint32_t bytes) noexcept {
   window_ += bytes;
   if (window_ > detail::h2::window_size_max) return false;

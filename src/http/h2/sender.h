@@ -1,6 +1,7 @@
 // What a connection of HTTP/2 sends: frames in their order, and bodies by priority and window.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -93,8 +94,29 @@ class H2Sender {
 
   /// The peer has enlarged the window of the connection. Returns false if it is too large.
   [[nodiscard]] bool add_window(std::uint32_t bytes) noexcept;
-  void set_initial_window(std::uint32_t bytes) noexcept { initial_window_ = bytes; }
-  void set_frame_size_max(std::uint32_t bytes) noexcept { frame_size_max_ = bytes; }
+  /// The same for a stream.
+  [[nodiscard]] bool add_window(H2SendingStream& stream, std::int64_t bytes) noexcept;
+  /// Settings that concern what this end sends; others have no effect. `streams` is the map of all
+  /// streams. Returns false if a window becomes too large.
+  template <class Streams>
+  [[nodiscard]] bool apply(detail::h2::Setting setting, const Streams& streams) {
+    switch (setting.id) {
+      case detail::h2::SettingId::header_table_size:
+        encoder_.set_peer_table_size_max(setting.value);
+        return true;
+      case detail::h2::SettingId::max_frame_size:
+        frame_size_max_ = setting.value;
+        return true;
+      case detail::h2::SettingId::initial_window_size: {
+        const std::int64_t change = setting.value - std::exchange(initial_window_, setting.value);
+        return std::ranges::all_of(streams, [this, change](const auto& entry) {
+          return add_window(*entry.second, change);
+        });
+      }
+      default:
+        return true;
+    }
+  }
 
   /// True if the peer has held up the stream for too long.
   [[nodiscard]] bool is_stalled(H2SendingStream& stream) const noexcept;

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "http/server/h2/connection.h"
-#include "http_message/h2/frame_writer.h"
 #include "http_message/h2/priority.h"
 
 namespace tambour::http {
@@ -21,8 +20,7 @@ constexpr std::size_t early_priorities_max = 16;
 void H2Connection::measure_window(const H2Stream& stream, std::uint32_t bytes) {
   if (window_meter_.is_measuring()) return window_meter_.count(bytes);
   if (stream_window_ >= options().http_2.window_bytes_max || !stream.is_upload()) return;
-  h2::append_ping(sender_.queue(), WindowMeter::ping, false);
-  ++unanswered_pings_;
+  frame_budget_.ping(sender_.queue(), WindowMeter::ping);
   window_meter_.begin(bytes);
 }
 

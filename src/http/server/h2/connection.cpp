@@ -11,6 +11,7 @@
 #include <tambour/task/sleep.h>
 
 #include "base/clock.h"
+#include "http/h2/limits.h"
 #include "http_message/h2/frame_writer.h"
 #include "loop/core.h"
 #include "net/pace/lingering_close.h"
@@ -22,22 +23,8 @@ namespace {
 
 namespace h2 = detail::h2;
 
-/// Answers to control frames that the client does not read. Nothing is read while there are more.
-constexpr std::size_t queued_bytes_max = std::size_t{64} * 1024;
 /// The delay of a read for each reset too many.
 constexpr Duration reset_delay = std::chrono::milliseconds(100);
-std::int64_t window_of(std::uint32_t bytes) noexcept {
-  return std::clamp<std::int64_t>(bytes, 65'535, h2::window_size_max);
-}
-
-h2::FieldLimits field_limits_of(const ServerOptions& options) noexcept {
-  constexpr std::size_t overhead = 32;
-  const MessageLimits& limits = options.limits;
-  return {.fields_max = limits.fields_max,
-          .fields_hard_max = std::max(options.http_2.fields_hard_max, limits.fields_max),
-          .bytes_max = limits.fields_bytes_max + limits.http_1.start_line_bytes_max +
-                       overhead * limits.fields_max};
-}
 
 }  // namespace
 
@@ -51,9 +38,11 @@ H2Connection::H2Connection(SocketStream stream, Buffer received,
       stream_(std::move(stream)),
       input_(stream_),
       parser_(h2::FrameParser::Role::server),
-      field_limits_(field_limits_of(options())),
-      budgets_(options().http_2),
-      receive_window_(window_of(options().http_2.connection_window_bytes)),
+      field_limits_(field_limits(options().limits, options().http_2.fields_hard_max,
+                                 options().limits.http_1.start_line_bytes_max)),
+      resets_(options().http_2.resets_max),
+      frame_budget_(options().http_2.idle_frames_max),
+      receive_window_(clamped_window(options().http_2.connection_window_bytes)),
       stream_window_(initial_stream_window()),
       connection_window_(static_cast<std::uint32_t>(receive_window_)),
       granted_window_(connection_window_),
@@ -81,22 +70,19 @@ H2Connection::~H2Connection() {
 }
 
 std::uint32_t H2Connection::initial_stream_window() const noexcept {
-  return static_cast<std::uint32_t>(window_of(options().http_2.stream_window_bytes));
+  return clamped_window(options().http_2.stream_window_bytes);
 }
 
 void H2Connection::send_settings() {
   const std::array settings{
       h2::Setting{h2::SettingId::max_concurrent_streams, options().http_2.streams_max},
       h2::Setting{h2::SettingId::initial_window_size, initial_stream_window()},
-      h2::Setting{h2::SettingId::max_header_list_size,
-                  static_cast<std::uint32_t>(field_limits_.bytes_max)},
+      h2::Setting{h2::SettingId::max_header_list_size, header_list_size_of(field_limits_)},
       h2::Setting{h2::SettingId::enable_connect_protocol, 1},
       h2::Setting{h2::SettingId::no_rfc7540_priorities, 1}};
   h2::append_settings(sender_.queue(), settings);
-  constexpr std::int64_t initial_window = 65'535;
-  if (receive_window_ > initial_window)
-    h2::append_window_update(sender_.queue(), 0,
-                             static_cast<std::uint32_t>(receive_window_ - initial_window));
+  if (connection_window_ > default_window)
+    h2::append_window_update(sender_.queue(), 0, connection_window_ - default_window);
   const Duration limit = options().http_2.settings_timeout;
   if (limit > Duration::zero())
     settings_deadline_ = detail::base::saturating_add(loop_.now(), limit);
@@ -141,13 +127,13 @@ bool H2Connection::parse_input() {
 }
 
 bool H2Connection::has_to_wait() noexcept {
-  return is_budget_exhausted_ || delays_ > 0 || sender_.queue().size() >= queued_bytes_max;
+  return is_budget_exhausted_ || delays_ > 0 || sender_.queue().size() >= queued_answers_max;
 }
 
 /// Lets the other connections of the loop run, delays a client that resets too many streams, and
 /// waits for one that does not read.
 Task<bool> H2Connection::wait_before_reading() {
-  if (sender_.queue().size() >= queued_bytes_max) {
+  if (sender_.queue().size() >= queued_answers_max) {
     count(H2Event::unread_answers);
     const Result<> flushed = co_await sender_.flush_frames();
     if (!flushed) {
@@ -316,7 +302,7 @@ void H2Connection::remove_if_done(H2Stream& stream) noexcept {
   // The client need not send the rest of a request that was answered: RFC 9113, section 8.1.
   if (!has_failed && !stream.is_request_complete())
     send_reset(stream.id(), h2::ErrorCode::no_error);
-  if (!has_failed) budgets_.resets.earn(1);
+  if (!has_failed) resets_.earn(1);
   note_closed(stream.id(), !stream.is_request_complete() && !stream.is_reset_by_client());
   if (std::exception_ptr thrown = stream.exchange().take_exception(); thrown != nullptr)
     report(std::move(thrown));
@@ -360,19 +346,16 @@ const H2Connection::Closed* H2Connection::find_closed(std::uint32_t stream_id) c
 
 /// Returns false if the connection must end.
 bool H2Connection::spend_reset() noexcept {
-  budgets_.resets.spend();
-  if (budgets_.resets.is_overdrawn())
+  resets_.spend();
+  if (resets_.is_overdrawn())
     return fail(h2::ErrorCode::enhance_your_calm, "Too many streams were reset",
                 H2Event::reset_flood);
-  if (budgets_.resets.is_used_up()) ++delays_;
+  if (resets_.is_used_up()) ++delays_;
   return true;
 }
 
 bool H2Connection::spend_idle_frame() noexcept {
-  budgets_.idle_frames.earn_by_time(loop_.now());
-  budgets_.idle_frames.earn(2 * static_cast<std::int64_t>(sender_.take_data_frames()));
-  budgets_.idle_frames.spend();
-  if (!budgets_.idle_frames.is_used_up()) return true;
+  if (frame_budget_.spend(loop_.now(), sender_.take_data_frames())) return true;
   return fail(h2::ErrorCode::enhance_your_calm, "Too many frames that advance no request",
               H2Event::idle_frame_flood);
 }
@@ -420,8 +403,7 @@ void H2Connection::begin_drain() noexcept {
   is_draining_ = true;
   try {
     h2::append_goaway(sender_.queue(), h2::stream_id_max, h2::ErrorCode::no_error, "");
-    h2::append_ping(sender_.queue(), h2_drain_ping, false);
-    ++unanswered_pings_;
+    frame_budget_.ping(sender_.queue(), h2_drain_ping);
   } catch (const std::bad_alloc&) {
     return end_drain();
   }

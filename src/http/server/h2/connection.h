@@ -30,10 +30,11 @@
 
 #include "http/connection/input.h"
 #include "http/exchange/settings.h"
+#include "http/h2/frame_budget.h"
 #include "http/h2/memory.h"
 #include "http/h2/sender.h"
+#include "http/h2/token_budget.h"
 #include "http/h2/window_meter.h"
-#include "http/server/h2/budgets.h"
 #include "http/server/h2/counters.h"
 #include "http/server/h2/stream.h"
 #include "http_message/h2/frame_parser.h"
@@ -126,7 +127,6 @@ class H2Connection final {
   [[nodiscard]] bool on_trailers(const detail::h2::Frame& frame, H2Stream& stream,
                                  detail::h2::FieldSection& section);
   [[nodiscard]] bool on_settings(const detail::h2::Frame& frame);
-  [[nodiscard]] bool on_initial_window(std::uint32_t bytes) noexcept;
   [[nodiscard]] bool on_ping(const detail::h2::Frame& frame);
   [[nodiscard]] bool on_window_update(const detail::h2::Frame& frame);
   [[nodiscard]] bool on_rst_stream(const detail::h2::Frame& frame);
@@ -191,7 +191,8 @@ class H2Connection final {
   detail::h2::FrameParser parser_;
   detail::h2::HpackDecoder decoder_;
   detail::h2::FieldLimits field_limits_;
-  H2Budgets budgets_;
+  TokenBudget resets_;  ///< See Http2Options::resets_max.
+  H2FrameBudget frame_budget_;
   detail::loop::IterationBudget budget_;
   std::int64_t receive_window_;
   std::uint32_t stream_window_;
@@ -211,7 +212,6 @@ class H2Connection final {
   TimePoint settings_deadline_ = never;  ///< `never`: the client has acknowledged them.
   TimePoint received_at_;                ///< When something was received last.
   TimePoint ping_deadline_ = never;      ///< `never`: no answer to a PING is missing.
-  std::uint32_t unanswered_pings_ = 0;
   bool is_receiving_ = false;
   bool has_ended_input_ = false;  ///< The client has closed or half-closed the connection.
   bool has_failed_ = false;       ///< A GOAWAY with an error was sent.

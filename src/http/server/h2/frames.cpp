@@ -16,10 +16,6 @@ namespace {
 
 namespace h2 = detail::h2;
 
-/// The tokens that a message earns: see Http2Options::idle_frames_max.
-constexpr std::int64_t frames_of_request = 10;
-constexpr std::int64_t frames_of_data = 2;
-
 }  // namespace
 
 bool H2Connection::handle(h2::Frame& frame) {
@@ -58,7 +54,7 @@ bool H2Connection::on_data(h2::Frame& frame) {
   if (receive_window_ < 0)
     return fail(h2::ErrorCode::flow_control_error, "DATA exceeds the window of the connection");
   if (frame.data.empty() && !frame.end_stream && !spend_idle_frame()) return false;
-  if (!frame.data.empty()) budgets_.idle_frames.earn(frames_of_data);
+  if (!frame.data.empty()) frame_budget_.data_received();
   H2Stream* const stream = find(frame.stream_id);
   if (stream == nullptr || stream->error()) {
     credit(frame.flow_bytes);
@@ -127,7 +123,7 @@ bool H2Connection::on_headers(const h2::Frame& frame) {
 }
 
 bool H2Connection::on_request(const h2::Frame& frame, h2::FieldSection& section) {
-  budgets_.idle_frames.earn(frames_of_request);
+  frame_budget_.message_received();
   idle_deadline_ = never;  // It begins again when the last stream has ended.
   auto created = std::make_unique<H2Stream>(*this, frame.stream_id);
   H2Stream& stream = *created;
@@ -185,42 +181,15 @@ bool H2Connection::on_settings(const h2::Frame& frame) {
     return true;
   }
   for (const h2::Setting setting : settings_of(frame)) {
-    switch (setting.id) {
-      case h2::SettingId::header_table_size:
-        sender_.encoder().set_peer_table_size_max(setting.value);
-        break;
-      case h2::SettingId::initial_window_size:
-        if (!on_initial_window(setting.value)) return false;
-        break;
-      case h2::SettingId::max_frame_size:
-        sender_.set_frame_size_max(setting.value);
-        break;
-      default:
-        break;
-    }
+    if (!sender_.apply(setting, streams_))
+      return fail(h2::ErrorCode::flow_control_error, "SETTINGS makes a window too large");
   }
   h2::append_settings_ack(sender_.queue());
   return true;
 }
 
-bool H2Connection::on_initial_window(std::uint32_t bytes) noexcept {
-  const std::int64_t change = bytes - sender_.initial_window();
-  sender_.set_initial_window(bytes);
-  for (const auto& [stream_id, stream] : streams_) {
-    stream->outgoing().window += change;
-    if (stream->outgoing().window > h2::window_size_max)
-      return fail(h2::ErrorCode::flow_control_error, "SETTINGS makes a window too large");
-    sender_.update(*stream);
-  }
-  return true;
-}
-
 bool H2Connection::on_ping(const h2::Frame& frame) {
-  if (frame.is_ack && unanswered_pings_ > 0) {
-    --unanswered_pings_;  // The client has sent it because this end wanted it.
-  } else if (!spend_idle_frame()) {
-    return false;
-  }
+  if (!frame_budget_.take_answer(frame.is_ack) && !spend_idle_frame()) return false;
   if (!frame.is_ack) {
     h2::append_ping(sender_.queue(), frame.text, true);
   } else if (window_meter_.is_measuring() && frame.text == WindowMeter::ping) {
@@ -241,12 +210,8 @@ bool H2Connection::on_window_update(const h2::Frame& frame) {
     return !is_idle_stream(frame.stream_id) ||
            fail(h2::ErrorCode::protocol_error, "WINDOW_UPDATE of a stream that was not opened");
   }
-  if (stream->error()) return true;
-  stream->outgoing().window += frame.value;
-  if (stream->outgoing().window > h2::window_size_max)
-    return on_stream_error(frame.stream_id, h2::ErrorCode::flow_control_error);
-  sender_.update(*stream);
-  return true;
+  return stream->error() || sender_.add_window(*stream, frame.value) ||
+         on_stream_error(frame.stream_id, h2::ErrorCode::flow_control_error);
 }
 
 bool H2Connection::on_rst_stream(const h2::Frame& frame) {

@@ -5,7 +5,6 @@
 
 #include "base/clock.h"
 #include "http/server/h2/connection.h"
-#include "http_message/h2/frame_writer.h"
 
 namespace tambour::http {
 namespace {
@@ -58,8 +57,7 @@ bool H2Connection::check_client() noexcept {
   if (detail::base::saturating_add(received_at_, http_2.ping_interval) > now) return true;
   ping_deadline_ = detail::base::saturating_add(now, http_2.ping_timeout);
   try {
-    h2::append_ping(sender_.queue(), alive_ping, false);
-    ++unanswered_pings_;
+    frame_budget_.ping(sender_.queue(), alive_ping);
   } catch (const std::bad_alloc&) {
     stream_.close();
   }
