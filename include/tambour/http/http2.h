@@ -24,19 +24,21 @@ struct Http2Options {
   bool is_enabled = true;
 
   /// The maximum number of requests whose stream is open, or whose handler has not ended yet.
-  /// Further ones are refused with REFUSED_STREAM, so that clients repeat them.
+  /// Further ones are refused with REFUSED_STREAM, so that clients repeat them. 0: all are refused.
   std::uint32_t streams_max = 100;
   /// The number of fields in one message above which the connection is closed, because decoding
   /// them only costs time. A message with more than MessageLimits::fields_max is answered with 431.
   std::size_t fields_hard_max = 1000;
 
   /// Bytes of bodies of requests that the server buffers until handlers read them: of one stream,
-  /// and of all streams of the connection. At least 65,535; at most 2^31 - 1.
+  /// and of all streams of the connection. A value below 65,535, the initial window of RFC 9113, or
+  /// above 2^31 - 1 counts as that number.
   std::uint32_t stream_window_bytes = 256 * 1024;
   std::uint32_t connection_window_bytes = 1024 * 1024;
   /// Both grow up to this number of bytes while a client sends as much as they allow within one
   /// round trip, which a PING measures, and the handlers read it. Otherwise an upload would get at
   /// most one window per round trip. A server that buffers half of `server_bytes_max` stops this.
+  /// If it is smaller than the windows, they do not grow.
   std::uint32_t window_bytes_max = 4 * 1024 * 1024;
 
   /// Bytes of responses that one connection buffers because the client does not receive them. When
@@ -116,15 +118,17 @@ enum class VersionChoice : std::uint8_t {
 /// to HTTP/2 too.
 struct Http2ClientOptions {
   /// The maximum number of requests at the same time, if the server does not allow fewer. Further
-  /// requests use another connection, or wait: ClientOptions::connections_per_origin_max.
+  /// requests use another connection, or wait: ClientOptions::connections_per_origin_max. 0 counts
+  /// as 1.
   std::uint32_t streams_max = 100;
   /// The number of fields in one message above which the connection is closed. A message with more
   /// than MessageLimits::fields_max fails with http::ErrorCode::fields_too_large.
   std::size_t fields_hard_max = 1000;
 
   /// Bytes of bodies of responses that the client buffers until the program reads them: of one
-  /// stream, and of all streams of the connection. At least 65,535. The windows grow with the
-  /// bytes that arrive in a round trip, which a PING measures, up to the second pair.
+  /// stream, and of all streams of the connection. The windows grow with the bytes that arrive in a
+  /// round trip, which a PING measures, up to the second pair; if that is smaller, they do not. A
+  /// value below 65,535 or above 2^31 - 1 counts as that number.
   std::uint32_t stream_window_bytes = 256 * 1024;
   std::uint32_t connection_window_bytes = 1024 * 1024;
   std::uint32_t stream_window_bytes_max = 4 * 1024 * 1024;
@@ -133,7 +137,8 @@ struct Http2ClientOptions {
   /// If a request is open, and nothing has arrived for this time, the client sends PING; if nothing
   /// arrives within `ping_timeout` after that, the connection is closed, and its requests fail with
   /// ETIMEDOUT. A request that is cancelled before anything has arrived causes a PING too, so that
-  /// a dead connection is found although each request ends sooner. Zero: no PING.
+  /// a dead connection is found although each request ends sooner. An open tunnel counts as a
+  /// request: nothing else would find out that its server has disappeared. Zero: no PING.
   Duration ping_interval = std::chrono::seconds(10);
   Duration ping_timeout = std::chrono::seconds(10);
 

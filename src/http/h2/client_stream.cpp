@@ -133,7 +133,8 @@ H2ClientStream::Checked H2ClientStream::on_data(Buffer&& data, std::uint32_t flo
     return added;
   }
   receive_window_ -= flow_bytes;
-  connection_.discard(flow_bytes - data.size());  // The padding.
+  const std::size_t padding = flow_bytes - data.size();
+  connection_.discard(padding);
   received_bytes_ += data.size();
   arrived_.set();
   received_.append(std::move(data));
@@ -142,7 +143,9 @@ H2ClientStream::Checked H2ClientStream::on_data(Buffer&& data, std::uint32_t flo
     close(detail::h2::ErrorCode::flow_control_error);
     return {};
   }
-  return ends ? end_response() : Checked();
+  if (ends) return end_response();
+  if (padding > 0) grow_window();  // Nothing else would, if DATA is only padding.
+  return {};
 }
 
 H2ClientStream::Checked H2ClientStream::end_response() noexcept {

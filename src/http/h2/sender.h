@@ -83,7 +83,7 @@ class H2Sender {
   void drop(H2SendingStream& stream) noexcept;
   /// Queues the end of a stream that has no unsent bytes. Throws std::bad_alloc.
   void end(H2SendingStream& stream);
-  [[nodiscard]] bool is_sent(H2SendingStream& stream) const noexcept {
+  [[nodiscard]] bool is_sent(const H2SendingStream& stream) const noexcept {
     return stream.outgoing().unsent.empty() && stream.outgoing().batch <= completed_;
   }
   /// A task waits until is_sent(): H2SendingStream::wake_writer() is called then, or after an

@@ -57,6 +57,16 @@ class Http2Client {
   void data(std::uint32_t id, std::string_view text, bool ends) {
     http::detail::h2::append_data(out_, id, Buffer(text), ends);
   }
+  /// `frames` DATA frames of 256 bytes that are only padding.
+  void padding(std::uint32_t id, int frames) { append_padding(out_, id, frames); }
+  static void append_padding(Buffer& to, std::uint32_t id, int frames) {
+    std::string frame(9 + 256, '\0');
+    frame[1] = 1;     // The length: 256.
+    frame[4] = 0x08;  // PADDED.
+    frame[8] = static_cast<char>(id);
+    frame[9] = static_cast<char>(255);
+    while (frames-- > 0) to.append(frame);
+  }
   void trailers(std::uint32_t id, std::initializer_list<FieldText> fields) {
     http::Fields all;
     for (const FieldText& field : fields) static_cast<void>(all.add(field.name, field.value));

@@ -1,5 +1,7 @@
 // http::Server over HTTP/2: requests, streams, windows, and the life of connections.
 #include <chrono>
+#include <cstdint>
+#include <exception>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -331,6 +333,129 @@ TEST_F(Http2Server, extended_connect_opens_a_tunnel) {
               co_return lines;
             }(*this)),
             "HEADERS 1 200\nDATA 1 one\nDATA 1 two\nDATA 1  end\n");
+}
+
+/// Opens a tunnel, lets the client send the end of its side if it gets that of the server, and
+/// returns what the server sends.
+template <class Handler>
+std::string tunnel_of(Http2Server& on, Handler handler) {
+  http::ServerOptions options;
+  options.listen.on_error = [](const std::exception_ptr&) {};
+  on.serve(std::move(handler), options);
+  return on.run([](Http2Server& test) -> Task<std::string> {
+    TcpStream stream = co_await test.open();
+    Http2Client client(std::move(stream), {{SettingId::initial_window_size, 10}});
+    client.request(1, http::Method::connect, "/", false, {}, "echo");
+    std::string lines = co_await client.exchange();
+    client.data(1, "more", false);
+    client.get(3, "/");
+    lines += co_await client.exchange();
+    client.data(1, "", true);
+    lines += co_await client.exchange(20s);
+    co_return lines;
+  }(on));
+}
+
+Task<> send_and_destroy(Request& request, Response& response) {
+  if (request.method() != http::Method::connect) {
+    response.send("ok");
+    co_return;
+  }
+  auto tunnel = co_await response.upgrade();
+  EXPECT_TRUE(tunnel);
+  if (!tunnel) co_return;
+  EXPECT_TRUE(co_await tunnel->write("bye"));
+}
+
+TEST_F(Http2Server, a_tunnel_that_its_handler_destroys_ends_the_stream) {
+  const std::string next = "HEADERS 3 200 content-length=2\nDATA 3 ok end\n";
+  EXPECT_EQ(tunnel_of(*this, send_and_destroy), "HEADERS 1 200\nDATA 1 bye\nDATA 1  end\n" + next);
+}
+
+TEST_F(Http2Server, a_tunnel_is_reset_if_a_write_was_interrupted_or_an_exception_destroys_it) {
+  const auto interrupt = [](Request& request, Response& response) -> Task<> {
+    if (request.method() != http::Method::connect) {
+      response.send("ok");
+      co_return;
+    }
+    auto tunnel = co_await response.upgrade();
+    EXPECT_TRUE(tunnel);
+    if (!tunnel) co_return;
+    const auto written = co_await timeout(100ms, tunnel->write("more than ten bytes"));
+    EXPECT_EQ(written.error(), system_error(ETIMEDOUT));
+  };
+  const auto fail = [](Request& request, Response& response) -> Task<> {
+    if (request.method() != http::Method::connect) {
+      response.send("ok");
+      co_return;
+    }
+    auto tunnel = co_await response.upgrade();
+    EXPECT_TRUE(tunnel);
+    throw std::runtime_error("of the handler");
+  };
+  const std::string next = "HEADERS 3 200 content-length=2\nDATA 3 ok end\n";
+  EXPECT_EQ(tunnel_of(*this, interrupt),
+            "HEADERS 1 200\nDATA 1 more than \nRST_STREAM 1 CANCEL\n" + next);
+  server_.reset();
+  EXPECT_EQ(tunnel_of(*this, fail), "HEADERS 1 200\nRST_STREAM 1 CANCEL\n" + next);
+}
+
+/// The rest of what the client sends is discarded for the time of linger.
+TEST_F(Http2Server, a_client_that_does_not_end_its_side_of_a_tunnel_loses_it) {
+  serve(send_and_destroy);
+  EXPECT_EQ(run([](Http2Server& test) -> Task<std::string> {
+              Http2Client client(co_await test.open());
+              client.request(1, http::Method::connect, "/", false, {}, "echo");
+              co_return co_await client.exchange(20s);
+            }(*this)),
+            "HEADERS 1 200\nDATA 1 bye\nDATA 1  end\nRST_STREAM 1 NO_ERROR\n");
+}
+
+TEST_F(Http2Server, a_half_closed_tunnel_notices_that_the_client_resets_it) {
+  Error error;
+  serve([&error](Request&, Response& response) -> Task<> {
+    auto tunnel = co_await response.upgrade();
+    EXPECT_TRUE(tunnel);
+    if (!tunnel) co_return;
+    EXPECT_TRUE(co_await tunnel->shutdown_write());
+    Buffer bytes;
+    const auto got = co_await tunnel->read(bytes);
+    EXPECT_FALSE(got);
+    if (!got) error = got.error();
+  });
+  EXPECT_EQ(run([](Http2Server& test) -> Task<std::string> {
+              Http2Client client(co_await test.open());
+              client.request(1, http::Method::connect, "/", false, {}, "echo");
+              std::string lines = co_await client.exchange();
+              client.reset(1, ErrorCode::cancel);
+              lines += co_await client.exchange();
+              co_return lines;
+            }(*this)),
+            "HEADERS 1 200\nDATA 1  end\n");
+  EXPECT_EQ(error, system_error(ECONNRESET));
+}
+
+/// More than the window, of which no byte reaches the handler.
+TEST_F(Http2Server, padding_renews_the_window) {
+  http::ServerOptions options;
+  options.http_2.stream_window_bytes = 65'535;
+  serve(echo, options);
+  EXPECT_EQ(talk([](Http2Client& client) {
+              client.request(1, http::Method::post, "/", false);
+              client.padding(1, 300);
+              client.data(1, "x", true);
+            }),
+            "WINDOW 1 32768\nWINDOW 1 32768\n"
+            "HEADERS 1 200 content-length=12\nDATA 1 POST / a [x] end\n");
+}
+
+TEST_F(Http2Server, limits_of_fields_do_not_wrap_around) {
+  http::ServerOptions options;
+  options.limits.http_1.start_line_bytes_max = 0;
+  options.limits.fields_bytes_max = SIZE_MAX - 3000;  // Less than 100 * 32.
+  serve(hello, options);
+  EXPECT_EQ(talk([](Http2Client& client) { client.get(1, "/", {{"x-a", "1"}, {"x-b", "2"}}); }),
+            "HEADERS 1 200 content-length=5\nDATA 1 hello end\n");
 }
 
 TEST_F(Http2Server, a_shutdown_announces_itself_and_answers_what_has_been_sent) {

@@ -391,8 +391,8 @@ void H2Connection::send_window_update(std::uint32_t stream_id, std::uint32_t byt
   sender_.wake();
 }
 
-void H2Connection::tunnel_closed(H2Stream& stream) noexcept {
-  if (!stream.error() && !(stream.outgoing().has_ended && stream.is_request_complete()))
+void H2Connection::tunnel_closed(H2Stream& stream, bool has_ended) noexcept {
+  if (!stream.error() && !has_ended)
     reset(stream, h2::ErrorCode::cancel, system_error(ECANCELED));
   remove_if_done(stream);
 }

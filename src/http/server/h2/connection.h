@@ -81,7 +81,8 @@ class H2Connection final {
   /// Bytes of DATA have been used, or discarded: the window of the connection may grow again.
   void credit(std::uint32_t bytes) noexcept;
   void send_window_update(std::uint32_t stream_id, std::uint32_t bytes) noexcept;
-  void tunnel_closed(H2Stream& stream) noexcept;
+  /// `has_ended`: this end has sent everything, and its end.
+  void tunnel_closed(H2Stream& stream, bool has_ended) noexcept;
 
  private:
   struct Drain {

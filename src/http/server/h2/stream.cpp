@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <exception>
+#include <new>
 #include <utility>
 
 #include <tambour/loop/timer.h>
@@ -63,7 +65,7 @@ std::expected<void, detail::h2::Violation> H2Stream::receive(Buffer&& data,
   if (auto added = length_.add(data.size()); !added) return added;
   receive_window_ -= flow_bytes;
   const auto padding = static_cast<std::uint32_t>(flow_bytes - data.size());
-  if (has_handler_ended_ && tunnel_ == nullptr) {
+  if (tunnel_ == nullptr && (has_handler_ended_ || had_tunnel())) {
     discarded_bytes_ += flow_bytes;
     connection_.credit(flow_bytes);
     return {};
@@ -74,6 +76,7 @@ std::expected<void, detail::h2::Violation> H2Stream::receive(Buffer&& data,
   if (padding > 0) {
     connection_.credit(padding);
     uncredited_ += padding;
+    renew_window();  // Nothing else would, if DATA is only padding.
   }
   arrived_.set();
   return {};
@@ -103,18 +106,23 @@ void H2Stream::reset_by_client() noexcept {
 bool H2Stream::is_discarding(TimePoint now) const noexcept {
   const std::size_t bytes_max = connection_.options().discarded_bytes_max;
   const std::uint64_t left = length_.bytes_left().value_or(0);
-  return has_handler_ended_ && !is_tunnel_request() && !is_request_complete_ &&
+  // A client whose CONNECT was rejected has nothing to send.
+  const bool may_be_sending = !is_tunnel_request() || had_tunnel();
+  return has_handler_ended_ && may_be_sending && !is_request_complete_ &&
          discarded_bytes_ <= bytes_max && left <= bytes_max && now < discard_deadline_;
 }
 
 void H2Stream::handler_ended() noexcept {
   has_handler_ended_ = true;
+  begin_discarding();
+  if (tunnel_ == nullptr) discard_received();
+}
+
+void H2Stream::begin_discarding() noexcept {
   const ServerOptions& options = connection_.options();
   const Duration linger = detail::net::linger_limit(options.linger, exchange_.is_shutting_down(),
                                                     options.drain_timeout);
   discard_deadline_ = detail::base::saturating_add(loop_.now(), linger);
-  if (tunnel_ != nullptr) return;
-  discard_received();
 }
 
 void H2Stream::discard_received() noexcept {
@@ -134,15 +142,19 @@ Buffer H2Stream::take_received(std::size_t bytes_max) {
   connection_.memory().remove(size);
   connection_.credit(size);
   uncredited_ += size;
-  if (is_request_complete_) return piece;
+  renew_window();
+  return piece;
+}
+
+void H2Stream::renew_window() noexcept {
+  if (is_request_complete_) return;
   const std::uint32_t window = connection_.stream_window();
   const std::uint32_t update = uncredited_ + (window - granted_window_);
-  if (update < window / 2) return piece;
+  if (update < window / 2) return;
   receive_window_ += update;
   granted_window_ = window;
   uncredited_ = 0;
   connection_.send_window_update(id_, update);
-  return piece;
 }
 
 Task<Result<Buffer>> H2Stream::read(std::size_t bytes_max) {
@@ -250,7 +262,7 @@ Result<> H2Stream::end(const Fields& trailers) {
 }
 
 Task<Result<>> H2Stream::flush() {
-  const bool has_tunnel = alive_ != nullptr;
+  const bool has_tunnel = had_tunnel();
   const std::weak_ptr<const bool> alive = alive_;
   sender_.wake();
   while (!error_ && !sender_.error() && !sender_.is_sent(*this)) {
@@ -310,10 +322,25 @@ void H2Stream::detach_tunnel() noexcept {
   if (tunnel_ != nullptr) std::exchange(tunnel_, nullptr)->detach();
 }
 
+/// Like a socket that is closed, whose peer gets the end of the stream. But what a write has not
+/// sent, or an exception has left unsaid, would be missing without notice: the stream is reset.
+bool H2Stream::may_end_tunnel() const noexcept {
+  if (error_ || std::uncaught_exceptions() > 0) return false;
+  return outgoing_.has_ended || outgoing_.ends || sender_.is_sent(*this);
+}
+
 void H2Stream::close_tunnel() noexcept {
-  tunnel_ = nullptr;
   discard_received();
-  connection_.tunnel_closed(*this);
+  bool ends = may_end_tunnel();
+  try {
+    // While it has the tunnel, the stream is not destroyed.
+    if (ends) end_tunnel_output();
+  } catch (const std::bad_alloc&) {
+    ends = false;
+  }
+  tunnel_ = nullptr;
+  begin_discarding();
+  connection_.tunnel_closed(*this, ends);
 }
 
 }  // namespace tambour::http

@@ -73,6 +73,7 @@ class H2Stream final : public Wire, public H2SendingStream {
   [[nodiscard]] Task<Result<std::size_t>> read_tunnel(Buffer& into, std::size_t bytes_max);
   [[nodiscard]] Task<Result<>> write_tunnel(Buffer& from);
   void end_tunnel_output();
+  /// The owner of the tunnel has closed or destroyed it.
   void close_tunnel() noexcept;
   /// The connection is about to be destroyed.
   void detach_tunnel() noexcept;
@@ -104,8 +105,15 @@ class H2Stream final : public Wire, public H2SendingStream {
 
  private:
   [[nodiscard]] bool is_tunnel_request() const noexcept { return head_.method == Method::connect; }
+  /// True if the stream has, or has had, a tunnel.
+  [[nodiscard]] bool had_tunnel() const noexcept { return alive_ != nullptr; }
+  [[nodiscard]] bool may_end_tunnel() const noexcept;
+  /// What the client still sends is not wanted.
+  void begin_discarding() noexcept;
   [[nodiscard]] bool is_too_large() const noexcept;
   [[nodiscard]] Buffer take_received(std::size_t bytes_max);
+  /// Returns uncredited bytes to the window of the stream, half of the window at a time.
+  void renew_window() noexcept;
   void discard_received() noexcept;
   void send_continue();
 

@@ -25,7 +25,7 @@ class H2Tunnel final : public ByteStreamImplementation {
   [[nodiscard]] Task<Result<std::size_t>> read(Buffer& into, std::size_t bytes_max) override;
   [[nodiscard]] Task<Result<>> write(Buffer& from) override;
   [[nodiscard]] Task<Result<>> shutdown_write() override;
-  /// Resets the stream unless both sides have ended.
+  /// Ends this side of the stream, or resets the stream if a write was interrupted.
   void close() noexcept override;
   [[nodiscard]] const tls::Session* tls() const noexcept override;
   [[nodiscard]] Result<Endpoint> local_endpoint() const override;
