@@ -1,5 +1,7 @@
 // The HTTP client over HTTP/2: against the library's own server, and against servers that send the
 // frames of a script.
+#include "http/server/http2_client.h"
+
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -201,13 +203,23 @@ TEST_F(Http2Client, connect_opens_a_tunnel_on_a_stream) {
   EXPECT_EQ(client.http_2_counters().connections, 1U);
 }
 
-TEST_F(Http2Client, a_server_that_drains_gets_no_more_requests) {
+/// Nothing else finds out that the server of an idle tunnel has disappeared.
+TEST_F(Http2Client, an_idle_tunnel_asks_whether_its_server_is_alive) {
   serve(echo);
   Client client(loop_, http_2_only());
-  EXPECT_EQ(got(client, ClientRequest(url("/first"))), "/first");
-  const std::string to = url("/");
-  server_.reset();
-  EXPECT_NE(got(client, ClientRequest(to)).find("error"), std::string::npos);
+  run([](Http2Client& test, Client& by) -> Task<> {
+    auto opened = co_await by.open_tunnel(test.url("/"), "other:1");
+    EXPECT_TRUE(opened);
+    if (!opened) co_return;
+    Buffer bytes;
+    const auto silent = co_await timeout(10min, opened->stream.read(bytes));
+    EXPECT_EQ(silent.error(), system_error(ETIMEDOUT));
+    EXPECT_EQ(by.http_2_counters().peers_lost, 0U);
+    test.simulation_.partition(test.host_, test.client_host_);
+    const auto lost = co_await opened->stream.read(bytes);
+    EXPECT_EQ(lost ? Error() : lost.error(), system_error(ETIMEDOUT));
+    EXPECT_EQ(by.http_2_counters().peers_lost, 1U);
+  }(*this, client));
 }
 
 TEST_F(Http2Client, interim_responses_are_reported) {
@@ -290,7 +302,7 @@ class ScriptedHttp2 : public Http2Client {
  public:
   using Script = std::function<void(Buffer& out, std::uint32_t stream, int request)>;
 
-  static Task<> answer(TcpStream stream, Script& script, int& requests) {
+  Task<> answer(TcpStream stream, Script& script, int& requests) {
     h2::FrameParser parser(h2::FrameParser::Role::server);
     Buffer in;
     Buffer out;
@@ -303,6 +315,9 @@ class ScriptedHttp2 : public Http2Client {
         if (!*parsed) break;
         if (frame.kind == h2::FrameKind::settings && !frame.is_ack) h2::append_settings_ack(out);
         if (frame.kind == h2::FrameKind::headers) script(out, frame.stream_id, requests++);
+        if (frame.kind == h2::FrameKind::data && frame.end_stream && on_end_)
+          on_end_(out, frame.stream_id, requests);
+        if (frame.kind == h2::FrameKind::data && closes_at_data_) co_return;
       }
       if (!co_await stream.write(out)) co_return;
       out.clear();
@@ -317,7 +332,9 @@ class ScriptedHttp2 : public Http2Client {
     const Endpoint at =
         Endpoint::from(reinterpret_cast<const sockaddr*>(&address), sizeof address).value();
     TcpServer server = or_throw(TcpServer::listen(server_loop_, at));
-    server.serve([&](TcpStream stream) { return answer(std::move(stream), script, requests); });
+    server.serve([this, &script, &requests](TcpStream stream) {
+      return answer(std::move(stream), script, requests);
+    });
     return server;
   }
   static std::string url_of(const TcpServer& server) {
@@ -336,6 +353,8 @@ class ScriptedHttp2 : public Http2Client {
   }
 
   http::Http2ClientCounters counters_;  ///< Of the client of ask_script().
+  Script on_end_;                       ///< When DATA has ended a stream.
+  bool closes_at_data_ = false;         ///< When the first DATA arrives.
 
   static void respond(Buffer& out, std::uint32_t stream, std::string_view body) {
     h2::HpackEncoder encoder(0);
@@ -398,7 +417,107 @@ TEST_F(ScriptedHttp2, a_server_that_refuses_everything_is_given_up) {
 }
 
 TEST_F(ScriptedHttp2, a_server_that_is_silent_is_detected_by_ping) {
-  EXPECT_EQ(ask_script([](Buffer&, std::uint32_t, int) {}), "error: Connection timed out 1");
+  ClientOptions options = http_2_only();
+  options.timeout = 0s;
+  options.read_timeout = 0s;
+  EXPECT_EQ(ask_script([](Buffer&, std::uint32_t, int) {}, Method::get, std::move(options)),
+            "error: Connection timed out 1");
+  EXPECT_EQ(counters_.peers_lost, 1U);
+}
+
+TEST_F(ScriptedHttp2, a_server_that_drains_gets_no_more_requests) {
+  int requests = 0;
+  Script script = [](Buffer& out, std::uint32_t stream, int request) {
+    respond(out, stream, "ok");
+    if (request == 0) h2::append_goaway(out, stream, h2::ErrorCode::no_error, "");
+  };
+  const TcpServer server = serve_script(script, requests);
+  Client client(loop_, http_2_only());
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(got(client, ClientRequest(url_of(server))), "ok");
+  EXPECT_EQ(client.http_2_counters().connections, 2U);
+  EXPECT_EQ(client.http_2_counters().goaways, 1U);
+  EXPECT_EQ(client.http_2_counters().requests_repeated, 0U);
+  EXPECT_EQ(requests, 3);
+}
+
+/// While no request is open, too. The next request uses another connection.
+TEST_F(ScriptedHttp2, idle_connections_have_a_budget_of_pings) {
+  for (const bool is_ack : {false, true}) {
+    int requests = 0;
+    Script script = [is_ack](Buffer& out, std::uint32_t stream, int request) {
+      respond(out, stream, "ok");
+      for (int i = 0; i < 1100 && request == 0; ++i) h2::append_ping(out, "12345678", is_ack);
+    };
+    const TcpServer server = serve_script(script, requests);
+    Client client(loop_, http_2_only());
+    EXPECT_EQ(got(client, ClientRequest(url_of(server))), "ok");
+    simulation_.run_for(1s);
+    EXPECT_EQ(client.http_2_counters().violations, 1U) << is_ack;
+    EXPECT_EQ(got(client, ClientRequest(url_of(server))), "ok");
+    EXPECT_EQ(client.http_2_counters().connections, 2U) << is_ack;
+  }
+}
+
+/// The source is asked for no further piece.
+TEST_F(ScriptedHttp2, a_body_from_a_source_ends_with_its_connection) {
+  closes_at_data_ = true;
+  int requests = 0;
+  Script script = [](Buffer&, std::uint32_t, int) {};
+  const TcpServer server = serve_script(script, requests);
+  Client client(loop_, http_2_only());
+  ClientRequest request(Method::post, url_of(server));
+  request.source = std::make_unique<Pieces>();
+  EXPECT_TRUE(got(client, std::move(request)).starts_with("error: "));
+  EXPECT_EQ(requests, 1);
+  EXPECT_EQ(client.connections(), 0U);
+}
+
+TEST_F(ScriptedHttp2, a_half_closed_tunnel_notices_that_the_server_resets_it) {
+  on_end_ = [](Buffer& out, std::uint32_t stream, int) {
+    h2::append_rst_stream(out, stream, h2::ErrorCode::connect_error);
+  };
+  int requests = 0;
+  Script script = [](Buffer& out, std::uint32_t stream, int) {
+    h2::HpackEncoder encoder(0);
+    or_throw(h2::append_head(out, encoder, http::ResponseHead(), {.stream_id = stream}));
+  };
+  const TcpServer server = serve_script(script, requests);
+  Client client(loop_, http_2_only());
+  run([](Client& by, std::string to) -> Task<> {
+    auto opened = co_await by.open_tunnel(to, "other:1");
+    EXPECT_TRUE(opened && opened->stream.is_open());
+    if (!opened || !opened->stream.is_open()) co_return;
+    EXPECT_TRUE(co_await opened->stream.shutdown_write());
+    Buffer bytes;
+    const auto got = co_await opened->stream.read(bytes);
+    EXPECT_EQ(got ? Error() : got.error(), http::ErrorCode::stream_reset);
+  }(client, url_of(server)));
+  EXPECT_EQ(client.http_2_counters().streams_reset, 1U);
+}
+
+/// More than the window, of which no byte reaches the program.
+TEST_F(ScriptedHttp2, padding_renews_the_window) {
+  ClientOptions options = http_2_only();
+  options.http_2.stream_window_bytes = 65'535;
+  options.http_2.stream_window_bytes_max = 65'535;
+  const Script script = [](Buffer& out, std::uint32_t stream, int) {
+    h2::HpackEncoder encoder(0);
+    or_throw(h2::append_head(out, encoder, http::ResponseHead(), {.stream_id = stream}));
+    test::Http2Client::append_padding(out, stream, 300);
+    h2::append_data(out, stream, Buffer("ok"), true);
+  };
+  EXPECT_EQ(ask_script(script, Method::get, std::move(options)), "ok 1");
+}
+
+TEST_F(ScriptedHttp2, no_streams_count_as_one) {
+  ClientOptions options = http_2_only();
+  options.http_2.streams_max = 0;
+  options.connections_per_origin_max = 1;
+  int requests = 0;
+  Script script = [](Buffer& out, std::uint32_t stream, int) { respond(out, stream, "ok"); };
+  const TcpServer server = serve_script(script, requests);
+  Client client(loop_, std::move(options));
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(got(client, ClientRequest(url_of(server))), "ok");
 }
 
 TEST_F(ScriptedHttp2, a_dead_server_is_detected_although_each_request_ends_sooner) {
@@ -414,10 +533,61 @@ TEST_F(ScriptedHttp2, a_dead_server_is_detected_although_each_request_ends_soone
   EXPECT_GE(client.http_2_counters().connections, 2U);
 }
 
+const std::string violation = "error: The server has broken a rule of HTTP/2 or exceeded a limit 1";
+const std::string violation_in_body =
+    "error in body: The server has broken a rule of HTTP/2 or exceeded a limit 1";
+
+/// Gets more than the windows allow, which the program does not read. Returns the error of the
+/// body.
+Error error_of_unread_body(ScriptedHttp2& on, ClientOptions options) {
+  int requests = 0;
+  ScriptedHttp2::Script script = [](Buffer& out, std::uint32_t stream, int) {
+    h2::HpackEncoder encoder(0);
+    or_throw(h2::append_head(out, encoder, http::ResponseHead(), {.stream_id = stream}));
+    for (int i = 0; i < 80; ++i)
+      h2::append_data(out, stream, Buffer(std::string(16384, 'x')), false);
+  };
+  const TcpServer server = on.serve_script(script, requests);
+  Client client(on.loop_, std::move(options));
+  Error error;
+  on.run([](Client& by, std::string to, Error& into) -> Task<> {
+    auto response = co_await by.get(std::move(to));
+    EXPECT_TRUE(response);
+    if (!response) co_return;
+    EXPECT_TRUE(co_await sleep_for(1s));
+    const auto read = co_await response->read_text();
+    EXPECT_FALSE(read);
+    if (!read) into = read.error();
+  }(client, ScriptedHttp2::url_of(server), error));
+  on.counters_ = client.http_2_counters();
+  return error;
+}
+
+TEST_F(ScriptedHttp2, data_beyond_the_window_resets_the_stream) {
+  ClientOptions options = http_2_only();
+  options.http_2.connection_window_bytes = 4'000'000;
+  EXPECT_EQ(error_of_unread_body(*this, std::move(options)), http::ErrorCode::http_2_violation);
+  EXPECT_EQ(counters_.streams_cancelled, 1U);
+  EXPECT_EQ(counters_.violations, 0U);
+}
+
+TEST_F(ScriptedHttp2, data_beyond_the_window_of_the_connection_ends_it) {
+  ClientOptions options = http_2_only();
+  options.http_2.stream_window_bytes = 4'000'000;
+  EXPECT_EQ(error_of_unread_body(*this, std::move(options)), http::ErrorCode::http_2_violation);
+  EXPECT_EQ(counters_.violations, 1U);
+}
+
+TEST_F(ScriptedHttp2, data_before_a_head_resets_the_stream) {
+  EXPECT_EQ(ask_script([](Buffer& out, std::uint32_t stream, int) {
+              h2::append_data(out, stream, Buffer("x"), true);
+            }),
+            violation);
+  EXPECT_EQ(counters_.violations, 0U);
+}
+
 /// What a hostile server sends, and how the request fails.
 TEST_F(ScriptedHttp2, hostile_servers_end_their_connection) {
-  const std::string violation =
-      "error: The server has broken a rule of HTTP/2 or exceeded a limit 1";
   const std::vector<std::pair<const char*, Script>> scripts = {
       {"PING without end",
        [](Buffer& out, std::uint32_t, int) {
@@ -433,21 +603,12 @@ TEST_F(ScriptedHttp2, hostile_servers_end_their_connection) {
          or_throw(h2::append_head(out, encoder, http::ResponseHead(), {.stream_id = stream}));
          for (int i = 0; i < 2000; ++i) h2::append_data_head(out, stream, 0, false);
        }},
-      {"DATA beyond the window",
-       [](Buffer& out, std::uint32_t stream, int) {
-         h2::HpackEncoder encoder(0);
-         or_throw(h2::append_head(out, encoder, http::ResponseHead(), {.stream_id = stream}));
-         for (int i = 0; i < 80; ++i)
-           h2::append_data(out, stream, Buffer(std::string(16384, 'x')), false);
-       }},
       {"a pushed stream",
        [](Buffer& out, std::uint32_t stream, int) {
          out.append(std::string("\0\0\4\5\4\0\0\0", 8));
          out.append(std::string(1, static_cast<char>(stream)));
          out.append(std::string("\0\0\0\2", 4));
        }},
-      {"DATA before HEADERS", [](Buffer& out, std::uint32_t stream,
-                                 int) { h2::append_data(out, stream, Buffer("x"), true); }},
       {"a stream that was not opened",
        [](Buffer& out, std::uint32_t stream, int) {
          h2::append_rst_stream(out, stream + 2, h2::ErrorCode::cancel);
@@ -459,8 +620,8 @@ TEST_F(ScriptedHttp2, hostile_servers_end_their_connection) {
   };
   for (const auto& [name, script] : scripts) {
     const std::string result = ask_script(script);
-    EXPECT_TRUE(result == violation || result.starts_with("error in body"))
-        << name << ": " << result;
+    EXPECT_TRUE(result == violation || result == violation_in_body) << name << ": " << result;
+    EXPECT_EQ(counters_.violations, 1U) << name;
   }
 }
 

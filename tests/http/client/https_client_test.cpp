@@ -261,7 +261,7 @@ TEST_P(HttpsClient, alpn_and_the_options_choose_the_version) {
   }
 }
 
-TEST_P(HttpsClient, upgrades_use_http_1_whatever_the_context_offers) {
+TEST_P(HttpsClient, upgrades_use_http_1_whatever_the_context_and_the_options_offer) {
   contexts = with_alpn({"h2", "http/1.1"});
   http::ServerOptions options;
   options.listen.tls = contexts.server;
@@ -278,15 +278,19 @@ TEST_P(HttpsClient, upgrades_use_http_1_whatever_the_context_offers) {
         if (stream) static_cast<void>(co_await stream->shutdown_write());
       },
       options));
-  Client client(loop(), {.connect = contexts.client});
-  std::string text;
-  run([](Client& by, std::string to, std::string& into) -> Task<> {
-    into = co_await version_of(by, to);
-    into += " " + co_await version_of(by, to, "echo");
-    into += " " + co_await version_of(by, to);
-  }(client, url_of(server), text));
-  EXPECT_EQ(text, "2 upgraded 2");
-  EXPECT_EQ(client.http_2_counters().connections, 1U);
+  for (const auto choice : {http::VersionChoice::negotiated, http::VersionChoice::http_2}) {
+    http::ClientOptions client_options{.connect = contexts.client};
+    client_options.version = choice;
+    Client client(loop(), std::move(client_options));
+    std::string text;
+    run([](Client& by, std::string to, std::string& into) -> Task<> {
+      into = co_await version_of(by, to);
+      into += " " + co_await version_of(by, to, "echo");
+      into += " " + co_await version_of(by, to);
+    }(client, url_of(server), text));
+    EXPECT_EQ(text, "2 upgraded 2") << static_cast<int>(choice);
+    EXPECT_EQ(client.http_2_counters().connections, 1U);
+  }
 }
 
 /// Both requests and a stream of an extended CONNECT use one tunnel of the proxy.
