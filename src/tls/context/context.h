@@ -47,6 +47,8 @@ class Generation {
   [[nodiscard]] static Generation& of(const SSL* ssl) noexcept {
     return *static_cast<Generation*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl)));
   }
+  /// The protocols that it offers, in the format of the protocol.
+  [[nodiscard]] const std::string& alpn() const noexcept { return alpn_; }
 
  protected:
   /// Shares the counters of `former`, which may be null. Throws std::bad_alloc.
@@ -59,7 +61,6 @@ class Generation {
   /// Creates the object of the calling thread, and so validates the options.
   [[nodiscard]] Loaded<> try_context();
   [[nodiscard]] const std::vector<Identity>& identities() const noexcept { return identities_; }
-  [[nodiscard]] const std::string& alpn() const noexcept { return alpn_; }
   void set_authorities(StorePointer store) noexcept { authorities_ = std::move(store); }
   [[nodiscard]] X509_STORE* authorities() const noexcept { return authorities_.get(); }
 
