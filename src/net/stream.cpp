@@ -11,6 +11,7 @@
 #include "io/transport.h"
 #include "loop/core.h"
 #include "net/outcome.h"
+#include "net/stream_filter.h"
 #include "net/stream_input.h"
 
 namespace tambour {
@@ -36,6 +37,10 @@ Stream& Stream::operator=(Stream&& other) noexcept {
 
 inline detail::io::Transport Stream::transport() const noexcept {
   return {system(), fd(), kind_, filter_.get()};
+}
+
+detail::io::Transport detail::net::StreamFilter::transport(const Stream& stream) noexcept {
+  return stream.transport();
 }
 
 bool detail::net::StreamInput::has_arrived(Stream& stream, Buffer& decrypted) noexcept {

@@ -1,4 +1,4 @@
-// Access of layer tls to the filter of a stream.
+// Access to the filter of a stream for layer tls, and to its engine.
 #pragma once
 
 #include <memory>
@@ -15,6 +15,8 @@ struct StreamFilter {
   }
   /// The stream must have one.
   [[nodiscard]] static io::TransportFilter& of(Stream& stream) noexcept { return *stream.filter_; }
+  /// The engine of the stream, for one use.
+  [[nodiscard]] static io::Transport transport(const Stream& stream) noexcept;
   /// From now on the stream, a socket, transfers its bytes through `filter`, and through the one
   /// that detach() has returned, which `filter` owns.
   static void attach(Stream& stream, std::unique_ptr<io::TransportFilter> filter) noexcept {

@@ -83,6 +83,11 @@ class Exchange final : public ResponseSink, public BodyStream {
   [[nodiscard]] bool lingers() const noexcept { return lingers_; }
   /// Between requests: false if a task may still use the objects of a handler that has ended.
   [[nodiscard]] bool may_be_destroyed() const noexcept { return left_.empty(); }
+  /// True if another request can be served: this one has been answered completely.
+  [[nodiscard]] bool is_reusable() const noexcept {
+    return !is_last_ && !is_broken_ && !is_tunnel_ && thrown_ == nullptr && left_.empty() &&
+           handlers_.empty();
+  }
   /// True if the handler has the stream.
   [[nodiscard]] bool is_tunnel() const noexcept { return is_tunnel_; }
   [[nodiscard]] bool is_shutting_down() const noexcept { return shutdown_.stop_requested(); }

@@ -104,6 +104,7 @@ Task<> H2ClientConnection::run() {
 bool H2ClientConnection::parse_input() {
   h2::Frame frame;
   is_budget_exhausted_ = false;
+  sender_.hold();  // run() starts to write after it.
   while (!has_failed_ && sender_.queue().size() < queued_answers_max) {
     if (budget_.is_exhausted(detail::loop::core_of(loop_))) {
       is_budget_exhausted_ = true;
@@ -120,7 +121,7 @@ bool H2ClientConnection::parse_input() {
 Result<> H2ClientConnection::open(H2ClientStream& stream, const RequestHead& head,
                                   std::optional<std::uint64_t> length, bool ends) {
   const std::uint32_t id = next_id_;
-  const auto added = streams_.emplace(id, &stream).first;
+  streams_.add(id, &stream);
   Result<> appended;
   try {
     appended = h2::append_head(sender_.queue(), sender_.encoder(), head,
@@ -130,11 +131,11 @@ Result<> H2ClientConnection::open(H2ClientStream& stream, const RequestHead& hea
                                 .content_length = length,
                                 .protocol = head.protocol});
   } catch (const std::bad_alloc&) {
-    streams_.erase(added);
+    streams_.erase(streams_.find(id));
     throw;
   }
   if (!appended) {
-    streams_.erase(added);
+    streams_.erase(streams_.find(id));
     return appended;
   }
   next_id_ += 2;
@@ -156,7 +157,7 @@ Result<> H2ClientConnection::open(H2ClientStream& stream, const RequestHead& hea
 void H2ClientConnection::remove(H2ClientStream& stream, bool is_complete,
                                 h2::ErrorCode code) noexcept {
   sender_.remove(stream);
-  if (streams_.erase(stream.id()) > 0 && !is_complete && !has_failed_) {
+  if (forget(stream.id()) && !is_complete && !has_failed_) {
     ++counters_.streams_cancelled;
     send_reset(stream.id(), code);
     // The server may be dead: requests that time out sooner than a PING is due would not notice.
@@ -201,9 +202,16 @@ H2ClientStream* H2ClientConnection::find(std::uint32_t stream_id) noexcept {
   return found != streams_.end() ? found->second : nullptr;
 }
 
+bool H2ClientConnection::forget(std::uint32_t stream_id) noexcept {
+  const auto found = streams_.find(stream_id);
+  if (found == streams_.end()) return false;
+  streams_.erase(found);
+  return true;
+}
+
 void H2ClientConnection::reset(H2ClientStream& stream, h2::ErrorCode code,
                                const Error& error) noexcept {
-  streams_.erase(stream.id());
+  forget(stream.id());
   send_reset(stream.id(), code);
   stream.fail(error);
 }

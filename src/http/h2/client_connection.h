@@ -7,7 +7,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string_view>
 
@@ -29,6 +28,7 @@
 #include "http/h2/frame_budget.h"
 #include "http/h2/memory.h"
 #include "http/h2/sender.h"
+#include "http/h2/stream_table.h"
 #include "http/h2/window_meter.h"
 #include "http_message/h2/frame_parser.h"
 #include "http_message/h2/hpack_decoder.h"
@@ -98,6 +98,8 @@ class H2ClientConnection final {
   }
 
   [[nodiscard]] H2ClientStream* find(std::uint32_t stream_id) noexcept;
+  /// Removes the stream from the table. Returns false if it was not there.
+  bool forget(std::uint32_t stream_id) noexcept;
   [[nodiscard]] bool is_idle_stream(std::uint32_t stream_id) const noexcept {
     return stream_id >= next_id_ || stream_id % 2 == 0;
   }
@@ -147,7 +149,7 @@ class H2ClientConnection final {
   H2BufferedBytes buffered_;
   H2Memory memory_;  ///< Before the sender, which counts what it buffers.
   H2Sender sender_;
-  std::map<std::uint32_t, H2ClientStream*> streams_;
+  H2StreamTable<H2ClientStream*> streams_;
   TaskScope reader_;  ///< Last, because its task uses the others.
 };
 

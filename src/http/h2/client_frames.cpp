@@ -133,7 +133,7 @@ bool H2ClientConnection::on_rst_stream(const h2::Frame& frame) {
     return fail(h2::ErrorCode::protocol_error, "RST_STREAM of a stream that was not opened");
   H2ClientStream* const stream = find(frame.stream_id);
   if (stream == nullptr) return spend_idle_frame();
-  streams_.erase(frame.stream_id);
+  forget(frame.stream_id);
   if (frame.error == h2::ErrorCode::refused_stream) {
     ++counters_.streams_refused;
     stream->fail(failure(ErrorCode::stream_refused).error(), true);

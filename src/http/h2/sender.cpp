@@ -18,20 +18,10 @@ namespace {
 
 /// Of one write. More would delay the responses that become urgent meanwhile.
 constexpr std::size_t written_bytes = std::size_t{64} * 1024;
+/// A body that is sent with its head. It is copied, and delays others by less than a packet.
+constexpr std::size_t short_body_bytes = 1024;
 
 }  // namespace
-
-/// A write in progress. Its coroutine may be destroyed.
-class H2Sender::Writing {
- public:
-  explicit Writing(H2Sender& sender) noexcept : sender_(sender) { sender.is_writing_ = true; }
-  Writing(const Writing&) = delete;
-  Writing& operator=(const Writing&) = delete;
-  ~Writing() { sender_.is_writing_ = false; }
-
- private:
-  H2Sender& sender_;
-};
 
 H2Sender::H2Sender(SocketStream& stream, const Limits& limits, H2Memory& memory,
                    Callback<void(H2SendingStream&)> sent)
@@ -43,41 +33,42 @@ H2Sender::H2Sender(SocketStream& stream, const Limits& limits, H2Memory& memory,
       output_(stream, limits.write_timeout),
       written_(loop_),
       has_capacity_(loop_),
-      soon_(loop_, [this] { start_writing(); }),
-      writer_(loop_) {}
+      soon_(loop_, [this] { start_writing(); }) {}
 
 std::int64_t H2Sender::now_ns() const noexcept { return detail::loop::core_of(loop_).now_ns(); }
 
 void H2Sender::wake() noexcept {
-  if (!is_writing_) soon_.start(Duration::zero());
+  if (!is_writing_ && !is_held_) soon_.start(Duration::zero());
 }
 
-void H2Sender::start_writing() {
-  soon_.stop();
-  if (is_writing_) return;
-  try {
-    writer_.spawn(write());
-  } catch (const std::bad_alloc&) {
-    output_.fail(system_error(ENOMEM));
-    stream_.close();
-    wake_waiting();
-  }
+void H2Sender::start_writing() noexcept {
+  is_held_ = false;
+  if (soon_.is_started()) soon_.stop();
+  if (!is_writing_) write();
 }
 
-Task<> H2Sender::write() {
-  const Writing writing(*this);
+void H2Sender::write() noexcept {
+  is_writing_ = true;
   for (;;) {
     fill();
     if (!output_.begin_writing()) break;
     ++started_;
-    const Result<> written = co_await stream_.write(output_.sending());
-    output_.end_writing(written);
-    completed_ = started_;
-    written_at_ = stream_.loop().now();
-    wake_waiting();
+    write_.emplace(*this, stream_);
+    if (!write_->start()) return;
+    end_write();
   }
+  is_writing_ = false;
   // The task that reads finds out.
   if (error()) stream_.close();
+  wake_waiting();
+}
+
+void H2Sender::end_write() noexcept {
+  const Result<> written = write_->result();
+  write_.reset();
+  output_.end_writing(written);
+  completed_ = started_;
+  written_at_ = loop_.now();
   wake_waiting();
 }
 
@@ -147,7 +138,7 @@ void H2Sender::earn(detail::net::RateBudget& patience, std::size_t bytes) noexce
 }
 
 H2SendingStream* H2Sender::next() noexcept {
-  for (const std::list<H2SendingStream*>& streams : ready_) {
+  for (const SendOrder& streams : ready_) {
     if (!streams.empty()) return streams.front();
   }
   return nullptr;
@@ -170,8 +161,10 @@ void H2Sender::send_data(H2SendingStream& stream) {
   earn(outgoing.patience, size);
   earn(patience_, size);
   queued(stream);
-  std::list<H2SendingStream*>& streams = ready_[outgoing.priority.urgency];
-  if (outgoing.priority.is_incremental) streams.splice(streams.end(), streams, streams.begin());
+  if (outgoing.priority.is_incremental) {
+    stream.unlink();
+    ready_[outgoing.priority.urgency].push_back(stream);
+  }
   update(stream);
   if (has_trailers) {
     end(stream);
@@ -179,6 +172,24 @@ void H2Sender::send_data(H2SendingStream& stream) {
     outgoing.has_ended = true;
     sent_(stream);
   }
+}
+
+bool H2Sender::send_short_body(H2SendingStream& stream, const Buffer& body) {
+  H2Outgoing& outgoing = stream.outgoing();
+  const auto size = static_cast<std::int64_t>(body.size());
+  const bool is_next = !is_writing_ && outgoing.unsent.empty() && next() == nullptr &&
+                       output_.queue().size() < written_bytes;
+  if (!is_next || body.size() > short_body_bytes || size > window_ || size > outgoing.window)
+    return false;
+  detail::h2::append_short_data(output_.queue(), stream.id(), body, true);
+  ++data_frames_;
+  window_ -= size;
+  outgoing.window -= size;
+  outgoing.has_ended = true;
+  queued(stream);
+  wake();
+  sent_(stream);
+  return true;
 }
 
 void H2Sender::add_unsent(H2SendingStream& stream, std::size_t bytes) noexcept {
@@ -206,15 +217,10 @@ void H2Sender::update(H2SendingStream& stream) noexcept {
   const bool has_bytes = !outgoing.unsent.empty();
   const bool is_ready = has_bytes && outgoing.window > 0;
   set_blocked(outgoing.patience, outgoing.is_blocked, has_bytes && !is_ready);
-  if (is_ready && !outgoing.is_ready) wake();
-  if (is_ready == outgoing.is_ready) return;
-  outgoing.is_ready = is_ready;
-  std::list<H2SendingStream*>& streams = ready_[outgoing.priority.urgency];
-  if (is_ready) {
-    streams.splice(streams.end(), outgoing.order);
-  } else {
-    outgoing.order.splice(outgoing.order.end(), streams, std::ranges::find(streams, &stream));
-  }
+  if (is_ready == stream.linked()) return;
+  if (!is_ready) return stream.unlink();
+  ready_[outgoing.priority.urgency].push_back(stream);
+  wake();
 }
 
 bool H2Sender::is_stalled(H2SendingStream& stream) const noexcept {
@@ -231,10 +237,9 @@ bool H2Sender::is_stalled() const noexcept {
 void H2Sender::set_priority(H2SendingStream& stream, detail::h2::Priority priority) noexcept {
   H2Outgoing& outgoing = stream.outgoing();
   const std::uint8_t before = std::exchange(outgoing.priority, priority).urgency;
-  if (!outgoing.is_ready || before == priority.urgency) return;
-  std::list<H2SendingStream*>& from = ready_[before];
-  std::list<H2SendingStream*>& to = ready_[priority.urgency];
-  to.splice(to.end(), from, std::ranges::find(from, &stream));
+  if (!stream.linked() || before == priority.urgency) return;
+  stream.unlink();
+  ready_[priority.urgency].push_back(stream);
 }
 
 void H2Sender::drop(H2SendingStream& stream) noexcept {
@@ -254,7 +259,7 @@ void H2Sender::add_waiting(H2SendingStream& stream) {
 
 void H2Sender::remove(H2SendingStream& stream) noexcept {
   drop(stream);
-  std::erase(waiting_, &stream);
+  if (std::exchange(stream.outgoing().is_waiting, false)) std::erase(waiting_, &stream);
 }
 
 void H2Sender::end(H2SendingStream& stream) {

@@ -5,7 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <list>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -13,16 +13,17 @@
 #include <tambour/base/clock.h>
 #include <tambour/base/result.h>
 #include <tambour/bytes/buffer.h>
+#include <tambour/detail/intrusive_list.h>
 #include <tambour/detail/namespaces.h>
 #include <tambour/loop/timer.h>
 #include <tambour/net/socket_stream.h>
 #include <tambour/task/event.h>
-#include <tambour/task/scope.h>
 #include <tambour/task/task.h>
 
 #include "http/connection/output.h"
 #include "http/h2/memory.h"
 #include "http/h2/sending_stream.h"
+#include "http/h2/stream_write.h"
 #include "http_message/h2/frame.h"
 #include "http_message/h2/hpack_encoder.h"
 #include "http_message/h2/priority.h"
@@ -60,8 +61,10 @@ class H2Sender {
 
   /// Sends what is queued in the next iteration of the loop.
   void wake() noexcept;
+  /// The caller will call start_writing() in this iteration: until then, wake() has no effect.
+  void hold() noexcept { is_held_ = true; }
   /// Sends what is queued as far as the kernel accepts it, and the rest later.
-  void start_writing();
+  void start_writing() noexcept;
   /// Waits until the kernel has accepted what is queued, DATA without a window excluded.
   [[nodiscard]] Task<Result<>> flush_frames();
 
@@ -76,6 +79,10 @@ class H2Sender {
   }
   /// Waits until is_full() may have become false.
   [[nodiscard]] Task<Result<>> wait_for_capacity();
+  /// Queues the whole body of a response at once, if it is short, nothing else is waiting to be
+  /// sent, and the windows allow it. Returns false if the caller must add it to the unsent bytes.
+  /// Throws std::bad_alloc.
+  [[nodiscard]] bool send_short_body(H2SendingStream& stream, const Buffer& body);
   /// The stream has more to send, or its window has changed.
   void update(H2SendingStream& stream) noexcept;
   void set_priority(H2SendingStream& stream, detail::h2::Priority priority) noexcept;
@@ -130,9 +137,23 @@ class H2Sender {
   [[nodiscard]] std::uint32_t take_data_frames() noexcept { return std::exchange(data_frames_, 0); }
 
  private:
-  class Writing;
+  class Write final : public StreamWrite {
+   public:
+    Write(H2Sender& sender, Stream& stream) noexcept
+        : StreamWrite(stream, sender.output_.sending()), sender_(sender) {}
 
-  [[nodiscard]] Task<> write();
+   private:
+    void ended() noexcept override {
+      H2Sender& sender = sender_;
+      sender.end_write();  // Destroys this object.
+      sender.write();
+    }
+
+    H2Sender& sender_;
+  };
+
+  void write() noexcept;
+  void end_write() noexcept;
   void fill();
   void keep_unsent_low() noexcept;
   void send_data(H2SendingStream& stream);
@@ -152,7 +173,8 @@ class H2Sender {
   Callback<void(H2SendingStream&)> sent_;
   Output output_;
   detail::h2::HpackEncoder encoder_;
-  std::array<std::list<H2SendingStream*>, detail::h2::Priority::urgency_max + 1> ready_;
+  using SendOrder = detail::IntrusiveList<H2SendingStream>;
+  std::array<SendOrder, detail::h2::Priority::urgency_max + 1> ready_;
   std::vector<H2SendingStream*> waiting_;
   std::size_t unsent_bytes_ = 0;    ///< Of all streams.
   std::size_t unsent_streams_ = 0;  ///< Those that have unsent bytes.
@@ -166,11 +188,12 @@ class H2Sender {
   detail::net::RateBudget patience_;  ///< Spent while the window of the connection is used up.
   bool is_blocked_ = false;
   bool is_writing_ = false;
+  bool is_held_ = false;
   bool is_unsent_low_ = false;  ///< The kernel accepts few bytes that it cannot send.
   TaskEvent written_;
   TaskEvent has_capacity_;
   Timer soon_;
-  TaskScope writer_;  ///< Last, because its task uses the others.
+  std::optional<Write> write_;  ///< In progress. Last, because it uses the others.
 };
 
 }  // namespace tambour::http

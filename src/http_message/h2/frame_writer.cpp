@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstring>
+#include <span>
 #include <utility>
 
 namespace tambour::http::detail::h2 {
@@ -61,6 +62,15 @@ void append_data(Buffer& to, std::uint32_t stream_id, Buffer data, bool end_stre
                    end_stream ? flag::end_stream : 0, stream_id);
   data.prepend(std::span<const std::byte>(head));
   to.append(std::move(data));
+}
+
+void append_short_data(Buffer& to, std::uint32_t stream_id, const Buffer& data, bool end_stream) {
+  const std::size_t size = frame_head_size + data.size();
+  const std::span<std::byte> memory = to.prepare(size);
+  write_frame_head(memory.data(), static_cast<std::uint32_t>(data.size()), FrameType::data,
+                   end_stream ? flag::end_stream : 0, stream_id);
+  data.copy_to(memory.subspan(frame_head_size, data.size()));
+  to.commit(size);
 }
 
 void append_data_head(Buffer& to, std::uint32_t stream_id, std::uint32_t size, bool end_stream) {

@@ -62,8 +62,8 @@ TEST_F(Http2Budgets, streams_above_the_maximum_are_refused) {
   EXPECT_EQ(talk([](Http2Client& client) {
               for (std::uint32_t id = 1; id < 7; id += 2) client.get(id, "/");
             }),
-            "RST_STREAM 5 REFUSED_STREAM\nHEADERS 1 200 content-length=5\n"
-            "HEADERS 3 200 content-length=5\nDATA 1 hello end\nDATA 3 hello end\n");
+            "RST_STREAM 5 REFUSED_STREAM\nHEADERS 1 200 content-length=5\nDATA 1 hello end\n"
+            "HEADERS 3 200 content-length=5\nDATA 3 hello end\n");
   EXPECT_EQ(stats().refused_streams, 1);
   EXPECT_EQ(stats().connections, 1);
 }

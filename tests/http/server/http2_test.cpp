@@ -89,8 +89,8 @@ TEST_F(Http2Server, receives_bodies_and_trailers) {
               client.data(1, "two", false);
               client.trailers(1, {{"x-sum", "7"}});
             }),
-            "HEADERS 1 200 content-length=29\nHEADERS 3 200 content-length=17\n"
-            "DATA 1 POST /a?b a [one two] x-sum=7 end\nDATA 3 POST /c a [three] end\n");
+            "HEADERS 1 200 content-length=29\nDATA 1 POST /a?b a [one two] x-sum=7 end\n"
+            "HEADERS 3 200 content-length=17\nDATA 3 POST /c a [three] end\n");
 }
 
 TEST_F(Http2Server, sends_bodies_in_pieces_with_trailers) {
@@ -141,8 +141,8 @@ TEST_F(Http2Server, an_exception_ends_its_own_request_only) {
               client.get(5, "/late");
             }),
             "HEADERS 3 500 content-type=text/plain content-length=26\n"
-            "HEADERS 5 200\nDATA 3 500 Internal Server Error\n end\n"
-            "DATA 5 part\nRST_STREAM 5 INTERNAL_ERROR\n"
+            "DATA 3 500 Internal Server Error\n end\n"
+            "HEADERS 5 200\nDATA 5 part\nRST_STREAM 5 INTERNAL_ERROR\n"
             "HEADERS 1 200 content-length=4\nDATA 1 fine end\n");
   EXPECT_EQ(exceptions, 2);
 }

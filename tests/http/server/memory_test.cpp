@@ -3,6 +3,7 @@
 #include <memory>
 
 #include <array>
+#include <cstdint>
 #include <cstdio>
 #include <fstream>
 #include <optional>
@@ -15,6 +16,9 @@
 
 #include <tambour/tambour.h>
 
+#include "http_message/h2/frame_writer.h"
+#include "http_message/h2/head_writer.h"
+#include "http_message/h2/hpack_encoder.h"
 #include "support/live_memory.h"
 #include "support/on_every_backend.h"
 #include "support/peer.h"
@@ -101,24 +105,52 @@ class HttpMemoryOfIdleConnections : public HttpMemory {
       ASSERT_TRUE(eventually([&] { return (text += test::receive_now(peer)).ends_with("hello"); }));
     }
   }
-  void expect_small_connections(std::size_t count) {
+  /// The same with prior knowledge of HTTP/2.
+  void request_all_over_http_2(std::uint32_t stream_id) {
+    namespace h2 = http::detail::h2;
+    Buffer bytes;
+    if (stream_id == 1) {
+      bytes.append(h2::client_preface);
+      h2::append_settings(bytes, {});
+    }
+    h2::append_settings_ack(bytes);
+    h2::HpackEncoder encoder(0);
+    http::RequestHead head{.method = http::Method::get};
+    head.target = "/";
+    head.authority = "a";
+    or_throw(h2::append_head(bytes, encoder, head, {.stream_id = stream_id, .end_stream = true}));
+    const std::string text = bytes.to_string();
+    for (TcpStream& peer : peers) send_pieces(peer, text, text.size());
+    for (TcpStream& peer : peers) {
+      std::string answer;
+      ASSERT_TRUE(
+          eventually([&] { return (answer += test::receive_now(peer)).ends_with("hello"); }));
+    }
+  }
+  /// Each connection has `bytes_max` bytes at most, after `send_all` of the number of the round.
+  template <class SendAll>
+  void expect_small_connections(std::size_t count, std::size_t bytes_max, SendAll send_all) {
     constexpr std::size_t client_bytes = 128;  // The operation with which a client has connected.
-    constexpr std::size_t bytes_max = (test::sanitized ? 1200 : 600) + client_bytes;
+    bytes_max = (test::sanitized ? 2 : 1) * bytes_max + client_bytes;
     const http::Server server =
         serve([](http::Request&, http::Response& response) { response.send("hello"); });
     // What grows with the number of connections and is kept.
     connect_all(server.endpoint(), count);
-    request_all();
+    send_all(0);
     peers.clear();
     ASSERT_TRUE(eventually([&] { return server.connections() == 0; }));
     const std::size_t before = used_bytes();
     connect_all(server.endpoint(), count);
     for (int i = 0; i < 2; ++i) {
-      request_all();
+      send_all(i);
       EXPECT_TRUE(eventually([&] { return used_bytes() <= before + count * bytes_max; }))
           << (used_bytes() - before) / count;
     }
+    RecordProperty("bytes", std::to_string((used_bytes() - before) / count - client_bytes));
     peers.clear();
+  }
+  void expect_small_connections(std::size_t count) {
+    expect_small_connections(count, 600, [this](int) { request_all(); });
   }
 
   std::vector<TcpStream> peers;
@@ -127,6 +159,12 @@ class HttpMemoryOfIdleConnections : public HttpMemory {
 TAMBOUR_ON_EVERY_BACKEND(HttpMemoryOfIdleConnections);
 
 TEST_P(HttpMemoryOfIdleConnections, is_that_of_the_wait) { expect_small_connections(300); }
+
+TEST_P(HttpMemoryOfIdleConnections, is_small_over_http_2) {
+  expect_small_connections(300, 4096, [this](int round) {
+    request_all_over_http_2(static_cast<std::uint32_t>(2 * round + 1));
+  });
+}
 
 TEST_P(HttpMemoryOfIdleConnections, is_that_of_the_wait_for_more_than_are_kept) {
   if (!is(BackendKind::epoll) && !is(BackendKind::io_uring))

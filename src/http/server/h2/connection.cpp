@@ -55,13 +55,8 @@ H2Connection::H2Connection(SocketStream stream, Buffer received,
               {options().write_timeout, options().http_2.send_rate_min,
                options().http_2.unsent_bytes_max, options().http_2.socket_unsent_bytes_max},
               memory_,
-              [this](H2SendingStream& sent) { remove_if_done(static_cast<H2Stream&>(sent)); }),
-      waits_(loop_) {
+              [this](H2SendingStream& sent) { remove_if_done(static_cast<H2Stream&>(sent)); }) {
   input_.bytes() = std::move(received);
-  waits_.set_exception_handler([this](std::exception_ptr thrown) {
-    if (thrown_ == nullptr) thrown_ = std::move(thrown);
-    stream_.close();
-  });
 }
 
 /// A handler that is destroyed with its stream may own the tunnel of another stream.
@@ -112,6 +107,7 @@ Task<> H2Connection::serve() {
 bool H2Connection::parse_input() {
   h2::Frame frame;
   is_budget_exhausted_ = false;
+  sender_.hold();  // serve() starts to write after it.
   while (!has_failed_) {
     if (has_to_wait()) return true;
     if (budget_.is_exhausted(detail::loop::core_of(loop_))) {
@@ -229,7 +225,18 @@ void H2Connection::start_handler(H2Stream& stream) {
   exchange.start(stream.head());
   exchange.start_handler();
   if (exchange.handlers().empty()) return finish(stream);
-  waits_.spawn(wait_for_handler(stream));
+  start_waiting(wait_for_handler(stream));
+}
+
+void H2Connection::start_waiting(Task<> wait) {
+  if (waits_ == nullptr) {
+    waits_ = std::make_unique<TaskScope>(loop_);
+    waits_->set_exception_handler([this](std::exception_ptr thrown) {
+      if (thrown_ == nullptr) thrown_ = std::move(thrown);
+      stream_.close();
+    });
+  }
+  detail::task::ScopeAccess::start(*waits_, std::move(wait));
 }
 
 Task<> H2Connection::wait_for_handler(H2Stream& stream) {
@@ -306,7 +313,7 @@ void H2Connection::remove_if_done(H2Stream& stream) noexcept {
   note_closed(stream.id(), !stream.is_request_complete() && !stream.is_reset_by_client());
   if (std::exception_ptr thrown = stream.exchange().take_exception(); thrown != nullptr)
     report(std::move(thrown));
-  streams_.erase(stream.id());
+  keep_or_destroy(streams_.take(streams_.find(stream.id())));
   if (!streams_.empty()) return;
   emptied_.set();
   if (!is_receiving_) return;
@@ -392,8 +399,7 @@ void H2Connection::send_window_update(std::uint32_t stream_id, std::uint32_t byt
 }
 
 void H2Connection::tunnel_closed(H2Stream& stream, bool has_ended) noexcept {
-  if (!stream.error() && !has_ended)
-    reset(stream, h2::ErrorCode::cancel, system_error(ECANCELED));
+  if (!stream.error() && !has_ended) reset(stream, h2::ErrorCode::cancel, system_error(ECANCELED));
   remove_if_done(stream);
 }
 
@@ -442,7 +448,7 @@ Task<> H2Connection::end_streams() {
     if (waited) continue;
     // The task was asked to stop, and the handlers with it.
     fail_streams(waited.error());
-    co_await detail::task::ScopeAccess::join_to_end(waits_);
+    if (waits_ != nullptr) co_await detail::task::ScopeAccess::join_to_end(*waits_);
     break;
   }
 }

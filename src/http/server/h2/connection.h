@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <map>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -33,6 +32,7 @@
 #include "http/h2/frame_budget.h"
 #include "http/h2/memory.h"
 #include "http/h2/sender.h"
+#include "http/h2/stream_table.h"
 #include "http/h2/token_budget.h"
 #include "http/h2/window_meter.h"
 #include "http/server/h2/counters.h"
@@ -140,6 +140,7 @@ class H2Connection final {
     return stream_id > last_stream_id_ || stream_id % 2 == 0;
   }
   void start_handler(H2Stream& stream);
+  void start_waiting(Task<> wait);
   [[nodiscard]] Task<> wait_for_handler(H2Stream& stream);
   /// True while the client does not receive the responses to its other requests, and one of them is
   /// as urgent as this one. Each of the eight urgencies may have a handler more.
@@ -150,6 +151,12 @@ class H2Connection final {
   void reset(H2Stream& stream, detail::h2::ErrorCode code, const Error& error) noexcept;
   void send_reset(std::uint32_t stream_id, detail::h2::ErrorCode code) noexcept;
   void remove_if_done(H2Stream& stream) noexcept;
+  /// A spare stream, or a new one.
+  [[nodiscard]] std::unique_ptr<H2Stream> make_stream(std::uint32_t stream_id);
+  /// Keeps a stream that has ended for a later request, or destroys it.
+  void keep_or_destroy(std::unique_ptr<H2Stream> stream) noexcept;
+  /// Of a connection that has no stream. Returns false if it is too early.
+  bool release_spares() noexcept;
   void note_closed(std::uint32_t stream_id, bool may_receive) noexcept;
   /// Null if it was not closed lately.
   [[nodiscard]] const Closed* find_closed(std::uint32_t stream_id) const noexcept;
@@ -226,8 +233,11 @@ class H2Connection final {
   Timer progress_timer_;
   H2Memory memory_;  ///< Before the streams and the sender, which count what they buffer.
   H2Sender sender_;
-  std::map<std::uint32_t, std::unique_ptr<H2Stream>> streams_;
-  TaskScope waits_;  ///< After the streams, whose handlers its tasks wait for.
+  H2StreamTable<std::unique_ptr<H2Stream>> streams_;
+  std::vector<std::unique_ptr<H2Stream>> spare_streams_;
+  TimePoint spares_until_ = never;  ///< When the spare streams are destroyed, if none is open.
+  /// The tasks that wait for handlers; null until there is one. After the streams.
+  std::unique_ptr<TaskScope> waits_;
   std::optional<std::stop_callback<Drain>> drain_;
 };
 

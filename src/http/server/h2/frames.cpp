@@ -125,10 +125,11 @@ bool H2Connection::on_headers(const h2::Frame& frame) {
 bool H2Connection::on_request(const h2::Frame& frame, h2::FieldSection& section) {
   frame_budget_.message_received();
   idle_deadline_ = never;  // It begins again when the last stream has ended.
-  auto created = std::make_unique<H2Stream>(*this, frame.stream_id);
+  std::unique_ptr<H2Stream> created = make_stream(frame.stream_id);
   H2Stream& stream = *created;
   if (section.is_too_large()) {
     count(H2Event::oversized_head);
+    stream.head() = RequestHead();  // It may be that of another request.
     add(std::move(created));
     if (frame.end_stream) static_cast<void>(stream.end_request());
     stream.exchange().reject(stream.head(), ErrorCode::fields_too_large);
@@ -148,7 +149,7 @@ bool H2Connection::on_request(const h2::Frame& frame, h2::FieldSection& section)
   add(std::move(created));
   if (is_postponed(stream)) {
     count(H2Event::postponed_handler);
-    waits_.spawn(start_handler_later(stream));
+    start_waiting(start_handler_later(stream));
   } else {
     start_handler(stream);
   }
@@ -157,7 +158,7 @@ bool H2Connection::on_request(const h2::Frame& frame, h2::FieldSection& section)
 
 void H2Connection::add(std::unique_ptr<H2Stream> stream) {
   const std::uint32_t id = stream->id();
-  streams_.emplace(id, std::move(stream));
+  streams_.add(id, std::move(stream));
   if (!progress_timer_.is_started()) check_by(next_check());
 }
 

@@ -50,6 +50,28 @@ H2Stream::~H2Stream() {
   detach_tunnel();
 }
 
+bool H2Stream::is_reusable() const noexcept {
+  return !error_ && alive_ == nullptr && received_.empty() && exchange_.is_reusable();
+}
+
+void H2Stream::restart(std::uint32_t id) noexcept {
+  id_ = id;
+  outgoing_.restart(sender_.initial_window());
+  trailers_.clear();
+  length_ = {};
+  content_length_.reset();
+  received_bytes_ = 0;
+  body_bytes_max_ = connection_.options().limits.body_bytes_max;
+  receive_window_ = granted_window_ = connection_.initial_stream_window();
+  uncredited_ = 0;
+  is_request_complete_ = is_reset_by_client_ = has_handler_ended_ = false;
+  discarded_bytes_ = 0;
+  discard_deadline_ = never;
+  length_left_.reset();
+  arrived_.reset();
+  sent_.reset();
+}
+
 std::expected<void, detail::h2::Violation> H2Stream::start(bool ends_stream) {
   const auto length = detail::h2::BodyLength::of_request(head_);
   if (!length) return std::unexpected(length.error());
@@ -237,6 +259,7 @@ Result<> H2Stream::begin(const ResponseHead& head, const BodyPlan& plan) {
 void H2Stream::write(Buffer&& piece) {
   if (error_ || outgoing_.has_ended || piece.empty()) return;
   const std::size_t size = piece.size();
+  if (length_left_ == size && sender_.send_short_body(*this, piece)) return;
   outgoing_.unsent.append(std::move(piece));
   sender_.add_unsent(*this, size);
   if (length_left_) {

@@ -34,6 +34,11 @@ class H2Stream final : public Wire, public H2SendingStream {
   H2Stream(H2Connection& connection, std::uint32_t id);
   ~H2Stream();
 
+  /// True if the stream, which has ended, can serve another request.
+  [[nodiscard]] bool is_reusable() const noexcept;
+  /// As if it were new, except for the head and what it has allocated.
+  void restart(std::uint32_t id) noexcept;
+
   [[nodiscard]] RequestHead& head() noexcept { return head_; }
   [[nodiscard]] detail::Exchange& exchange() noexcept { return exchange_; }
 
