@@ -15,13 +15,27 @@ FLAGS = ["-std=c++23", "-fsyntax-only", "-Wall", "-Wextra", "-Wpedantic", "-Werr
 
 # The pkg-config modules of the headers in adapters/, which are checked if these are installed.
 ADAPTERS = {
+    "cares.h": "libcares",
     "curl.h": "libcurl",
     "glib.h": "glib-2.0",
     "hiredis.h": "hiredis",
     "hiredis_events.h": "hiredis",
+    "hiredis_value.h": "hiredis",
     "libpq.h": "libpq",
     "libpq_result.h": "libpq",
+    "libpq_session.h": "libpq",
+    "libssh2.h": "libssh2",
+    "libssh2_result.h": "libssh2",
+    "mariadb.h": "libmariadb",
     "mosquitto.h": "libmosquitto",
+    "nats.h": "libnats",
+    "nats_core.h": "libnats",
+    "nats_events.h": "libnats",
+    "nats_message.h": "libnats",
+    "rdkafka_consumer.h": "rdkafka",
+    "rdkafka_producer.h": "rdkafka",
+    "rdkafka_queue.h": "rdkafka",
+    "sd_bus.h": "libsystemd",
     "sd_event.h": "libsystemd",
 }
 
