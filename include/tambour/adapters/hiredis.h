@@ -5,8 +5,8 @@
 //   const auto reply = co_await redis.command("INCR", "counter");
 //
 // Link with -lhiredis. Requires hiredis 0.14 or later, without its TLS. hiredis does not connect
-// again by itself: when a connection is lost, call connect() again. It sends with write(2): ignore
-// SIGPIPE, or a server that ends the connection ends the program.
+// again by itself: when a connection is lost, call connect() again. SIGPIPE need not be ignored:
+// <tambour/adapters/hiredis_events.h> keeps hiredis from raising it.
 #pragma once
 
 #include <hiredis/async.h>
@@ -14,42 +14,25 @@
 
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <concepts>
+#include <cstddef>
 #include <memory>
 #include <new>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include <tambour/adapters/call.h>
 #include <tambour/adapters/hiredis_events.h>
+#include <tambour/adapters/hiredis_value.h>
 #include <tambour/base/callback.h>
 #include <tambour/loop/event_loop.h>
 
 #pragma GCC visibility push(default)
 
 namespace tambour::adapters {
-
-/// A copy of a redisReply, which hiredis frees when its callback returns.
-struct RedisValue {
-  explicit RedisValue(const redisReply& reply)
-      : type(reply.type),
-        integer(reply.integer),
-        text(reply.str == nullptr ? std::string() : std::string(reply.str, reply.len)) {
-    elements.reserve(reply.elements);
-    for (std::size_t i = 0; i < reply.elements; ++i) elements.emplace_back(*reply.element[i]);
-  }
-
-  [[nodiscard]] bool is_error() const noexcept { return type == REDIS_REPLY_ERROR; }
-  [[nodiscard]] bool is_nil() const noexcept { return type == REDIS_REPLY_NIL; }
-
-  int type;           ///< REDIS_REPLY_STRING and others.
-  long long integer;  ///< Of REDIS_REPLY_INTEGER.
-  std::string text;   ///< Of a string, a status or an error.
-  std::vector<RedisValue> elements;
-};
 
 /// A connection to a Redis server. Commands may be sent while others are in flight; replies arrive
 /// in the order of the commands.
@@ -100,8 +83,9 @@ class RedisClient {
   /// reply. Words may contain any bytes.
   Reply command(std::span<const std::string_view> words) {
     if (!is_connected_) return Call<RedisValue>::failed(system_error(ENOTCONN));
+    format(words);
     auto [call, reply] = Call<RedisValue>::begin();
-    if (!send(&replied, call, words)) call->finish(std::unexpected(system_error(ENOTCONN)));
+    if (!send(&replied, call)) call->finish(std::unexpected(system_error(ENOTCONN)));
     return std::move(reply);
   }
   template <std::convertible_to<std::string_view>... Words>
@@ -122,7 +106,8 @@ class RedisClient {
                                    MessageFunction on_message, ClosedFunction on_closed = {}) {
     if (!is_connected_) return std::unexpected(system_error(ENOTCONN));
     auto function = std::make_shared<MessageFunction>(std::move(on_message));
-    if (!send(&received, nullptr, words)) return std::unexpected(system_error(ENOTCONN));
+    format(words);
+    if (!send(&received, nullptr)) return std::unexpected(system_error(ENOTCONN));
     on_message_ = std::move(function);
     on_closed_ = std::move(on_closed);
     return {};
@@ -180,15 +165,27 @@ class RedisClient {
     return std::move(wait);
   }
 
-  bool send(redisCallbackFn* function, void* data, std::span<const std::string_view> words) {
-    texts_.clear();
-    lengths_.clear();
+  /// As redisFormatCommandArgv(), into memory that is kept.
+  void format(std::span<const std::string_view> words) {
+    request_.clear();
+    append('*', words.size());
     for (const std::string_view word : words) {
-      texts_.push_back(word.data());
-      lengths_.push_back(word.size());
+      append('$', word.size());
+      request_.append(word).append("\r\n");
     }
-    return redisAsyncCommandArgv(context_, function, data, static_cast<int>(words.size()),
-                                 texts_.data(), lengths_.data()) == REDIS_OK;
+  }
+  void append(char type, std::size_t number) {
+    std::array<char, 24> text;
+    text[0] = type;
+    char* const end = std::to_chars(&text[1], text.data() + text.size(), number).ptr;
+    request_.append(text.data(), end).append("\r\n");
+  }
+  bool send(redisCallbackFn* function, void* data) {
+    const int queued =
+        redisAsyncFormattedCommand(context_, function, data, request_.data(), request_.size());
+    constexpr std::size_t kept_bytes_max = 65'536;
+    if (request_.capacity() > kept_bytes_max) request_ = std::string();
+    return queued == REDIS_OK;
   }
 
   static void connected(const redisAsyncContext* context, int status) {
@@ -245,8 +242,7 @@ class RedisClient {
   std::string error_text_;
   std::shared_ptr<MessageFunction> on_message_;
   ClosedFunction on_closed_;
-  std::vector<const char*> texts_;
-  std::vector<std::size_t> lengths_;
+  std::string request_;
 };
 
 }  // namespace tambour::adapters

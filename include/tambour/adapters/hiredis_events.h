@@ -4,7 +4,14 @@
 
 #include <hiredis/async.h>
 #include <hiredis/hiredis.h>
+#include <pthread.h>
+#include <sys/socket.h>
 
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <cstring>
+#include <ctime>
 #include <utility>
 
 #include <tambour/loop/event_loop.h>
@@ -19,7 +26,9 @@ namespace tambour::adapters {
 /// The context owns it, and may be freed inside its callbacks.
 ///
 /// hiredis asks to write after each command. Commands of one callback are written together, at its
-/// end or in the next iteration; EPOLLOUT is needed only if the socket is full.
+/// end or in the next iteration; EPOLLOUT is needed only if the socket is full. hiredis writes with
+/// write(2), which raises SIGPIPE if the server has ended the connection: this class writes itself,
+/// or blocks the signal meanwhile.
 class RedisEvents {
  public:
   /// Call it once, after redisAsyncConnect().
@@ -81,7 +90,7 @@ class RedisEvents {
     if (!is_gone && (must_flush_ || has(events, Events::write))) {
       is_writing_ = true;
       must_flush_ = false;
-      redisAsyncHandleWrite(&context_);
+      write();
       if (!is_gone) is_writing_ = false;
     }
     if (!is_gone) {
@@ -92,6 +101,60 @@ class RedisEvents {
       *outer = true;
     }
   }
+  void write() {
+    if (send_output()) return;
+    const SigpipeBlock block;
+    redisAsyncHandleWrite(&context_);
+  }
+  /// Does what redisAsyncHandleWrite() does for a connection without TLS, and keeps the buffer.
+  /// False if hiredis must do it.
+  bool send_output() {
+#if HIREDIS_MAJOR >= 1
+    return false;
+#else
+    constexpr std::size_t bytes_max = 65'536;  // A larger buffer is not kept.
+    char* const output = context_.c.obuf;
+    const std::size_t size = sdslen(output);
+    const bool is_connected = (context_.c.flags & REDIS_CONNECTED) != 0 && context_.c.err == 0;
+    if (!is_connected || size == 0 || size > bytes_max) return false;
+    const ssize_t sent = ::send(context_.c.fd, output, size, MSG_NOSIGNAL);
+    if (sent < 0 && errno != EAGAIN && errno != EINTR) {
+      redisAsyncHandleRead(&context_);  // Reports the error to hiredis.
+      return true;
+    }
+    const std::size_t left = size - (sent < 0 ? 0 : static_cast<std::size_t>(sent));
+    if (left > 0) std::memmove(output, output + (size - left), left);
+    sdssetlen(output, left);
+    output[left] = '\0';
+    set(left > 0 ? Events::read | Events::write : Events::read);
+    return true;
+#endif
+  }
+
+  /// Blocks SIGPIPE on this thread, and discards it if it was raised meanwhile.
+  class SigpipeBlock {
+   public:
+    SigpipeBlock() noexcept {
+      sigemptyset(&signal_);
+      sigaddset(&signal_, SIGPIPE);
+      pthread_sigmask(SIG_BLOCK, &signal_, &former_);
+    }
+    SigpipeBlock(const SigpipeBlock&) = delete;
+    SigpipeBlock& operator=(const SigpipeBlock&) = delete;
+    ~SigpipeBlock() {
+      if (sigismember(&former_, SIGPIPE) == 1) return;
+      const int error = errno;
+      const timespec no_wait{};
+      sigtimedwait(&signal_, nullptr, &no_wait);
+      pthread_sigmask(SIG_SETMASK, &former_, nullptr);
+      errno = error;
+    }
+
+   private:
+    sigset_t signal_;
+    sigset_t former_;
+  };
+
   void check_limit() {
 #if HIREDIS_MAJOR >= 1
     redisAsyncHandleTimeout(&context_);
