@@ -115,7 +115,7 @@ class Layers(CheckTest):
 
     def test_adapters_belong_to_no_layer(self) -> None:
         self.write("include/tambour/adapters/client.h",
-                   "// A client.\n#pragma once\n\n#include <client.h>\n\n"
+                   "// A client.\n#pragma once\n\n#include <ares.h>\n\n"
                    "#include <tambour/loop/loop.h>\n")
         self.assert_clean("layers")
         self.write("src/loop/loop.h", "#include <tambour/adapters/client.h>\n")

@@ -32,7 +32,8 @@ FLAGS = ["-std=c++23", "-fsyntax-only", "-Werror=unused-result", "-DTAMBOUR_FAUL
 CLANG = "clang++-19"
 # The pages that need other libraries, with the modules of pkg-config. Without these, the page is
 # left out.
-MODULES = {"docs/adapters.md": ("glib-2.0", "hiredis", "libcurl", "libmosquitto", "libpq",
+MODULES = {"docs/adapters.md": ("glib-2.0", "hiredis", "libcares", "libcurl", "libmariadb",
+                                "libmosquitto", "libnats", "libpq", "rdkafka", "libssh2",
                                 "libsystemd")}
 
 FENCE = re.compile(r"^(```+)(\w*)[^\n]*\n(.*?)^\1$", re.MULTILINE | re.DOTALL)

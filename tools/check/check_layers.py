@@ -293,7 +293,8 @@ def run(tree: Tree) -> Iterator[Fault]:
         allowed = None if owner is None else graph.allowed([owner])
         yield from check_file(tree, graph, path, allowed, "a public header of " + (owner or "all"))
         for line, _, included in tree.includes(path):
-            if included.startswith(PRIVATE_LIBRARIES):
+            # An adapter is compiled by the program, which links the library.
+            if included.startswith(PRIVATE_LIBRARIES) and not name.startswith(ADAPTERS):
                 yield Fault(path, line,
                             f"<{included}>: a public header must not include this library")
     for path in tree.under("src/", suffixes=SOURCES):

@@ -24,8 +24,8 @@ namespace tambour::adapters {
 /// last of the two deletes it. A wait that is stopped or destroyed leaves the call to the callback,
 /// which then has no effect.
 ///
-/// Thread: the loop's.
-template <class T>
+/// Thread: the loop's. `E` is constructible from an Error.
+template <class T, class E = Error>
 class Call {
  public:
   class Wait;
@@ -37,17 +37,17 @@ class Call {
     return {call, Wait(call)};
   }
   /// A wait that fails at once.
-  static Wait failed(Error error) noexcept { return Wait(error); }
+  static Wait failed(E error) { return Wait(std::move(error)); }
 
   /// Resumes the task inside this call, which may destroy any object of the program.
-  void finish(Result<T> result) {
+  void finish(Result<T, E> result) {
     Wait* const wait = store(std::move(result));
     release();
     if (wait != nullptr) wait->resume();
   }
   /// Resumes the task in the next iteration: for destructors, and for places in which the library
   /// forbids calls to it.
-  void finish_later(Result<T> result) {
+  void finish_later(Result<T, E> result) {
     Wait* const wait = store(std::move(result));
     release();
     if (wait != nullptr) wait->resume_later();
@@ -60,7 +60,7 @@ class Call {
   Call() = default;
   ~Call() = default;
 
-  Wait* store(Result<T>&& result) {
+  Wait* store(Result<T, E>&& result) {
     if (is_awaited_) result_.emplace(std::move(result));
     return wait_;
   }
@@ -77,15 +77,16 @@ class Call {
   int owners_ = 2;
   bool is_awaited_ = true;
   Wait* wait_ = nullptr;
-  std::optional<Result<T>> result_;
+  std::optional<Result<T, E>> result_;
 };
 
 /// Returns the result that the callback has given. If the task is asked to stop before that, the
 /// wait fails with ECANCELED, and the result is dropped when it arrives.
-template <class T>
-class [[nodiscard]] Call<T>::Wait {
+template <class T, class E>
+class [[nodiscard]] Call<T, E>::Wait {
  public:
-  Wait(Wait&& other) noexcept : call_(std::exchange(other.call_, nullptr)), error_(other.error_) {}
+  Wait(Wait&& other) noexcept
+      : call_(std::exchange(other.call_, nullptr)), error_(std::move(other.error_)) {}
   Wait& operator=(Wait&&) = delete;
   ~Wait() { drop(); }
 
@@ -98,8 +99,8 @@ class [[nodiscard]] Call<T>::Wait {
     call_->wait_ = this;
     if (context.stop.stop_possible()) stop_.emplace(context.stop, Stop{*this});
   }
-  [[nodiscard]] Result<T> await_resume() {
-    if (call_ == nullptr) return std::unexpected(error_);
+  [[nodiscard]] Result<T, E> await_resume() {
+    if (call_ == nullptr) return std::unexpected(std::move(error_));
     return std::move(*call_->result_);
   }
 
@@ -110,13 +111,13 @@ class [[nodiscard]] Call<T>::Wait {
     void operator()() const {
       if (wait.call_ == nullptr || wait.call_->result_) return;
       wait.drop();
-      wait.error_ = system_error(ECANCELED);
+      wait.error_ = E(system_error(ECANCELED));
       wait.resume_later();
     }
   };
 
-  explicit Wait(Call* call) noexcept : call_(call) {}
-  explicit Wait(Error error) noexcept : error_(error) {}
+  explicit Wait(Call* call) : call_(call), error_(Error()) {}
+  explicit Wait(E error) : error_(std::move(error)) {}
 
   void drop() noexcept {
     if (call_ != nullptr) std::exchange(call_, nullptr)->abandon();
@@ -128,7 +129,7 @@ class [[nodiscard]] Call<T>::Wait {
   }
 
   Call* call_ = nullptr;
-  Error error_;
+  E error_;
   EventLoop* loop_ = nullptr;
   std::coroutine_handle<> awaiting_;
   std::optional<Timer> later_;
