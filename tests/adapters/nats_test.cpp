@@ -42,6 +42,7 @@ class Nats : public test::AdapterTest {
   /// Connects as soon as the server listens.
   Task<bool> connected(NatsClient& client) {
     natsOptions_SetReconnectWait(client.options(), 10);
+    natsOptions_SetReconnectJitter(client.options(), 0, 0);
     natsOptions_SetMaxReconnect(client.options(), 10'000);
     auto attempt = [&]() -> Task<bool> {
       const auto done = co_await client.connect(url());

@@ -58,7 +58,8 @@ class NatsEvents : public std::enable_shared_from_this<NatsEvents> {
 
   /// Sends what the connection has buffered as far as the socket accepts it, and ends all events.
   void close() noexcept {
-    if (watcher_) natsConnection_ProcessWriteEvent(connection_);
+    // Without bytes to send, nats.c would take the connection for lost.
+    if (watcher_ && wants_to_write()) natsConnection_ProcessWriteEvent(connection_);
     watcher_.reset();
     socket_.reset();
     const std::lock_guard lock(mutex_);
