@@ -28,7 +28,7 @@ using adapters::RedisValue;
 class Hiredis : public test::AdapterTest {
  protected:
   // hiredis sends with write(2).
-  static void SetUpTestSuite() { std::signal(SIGPIPE, SIG_IGN); }
+  static void SetUpTestSuite() { std::signal(SIGPIPE, SIG_DFL); }
 
   void SetUp() override {
     if (test::find_program("redis-server").empty()) GTEST_SKIP() << "redis-server is not installed";
@@ -207,6 +207,24 @@ TEST_F(Hiredis, closing_cancels_commands_and_destroying_is_allowed_anywhere) {
     redis.reset();  // Inside the callback of hiredis.
     const auto last = co_await std::move(abandoned);
     EXPECT_TRUE(last);
+  }());
+}
+
+TEST_F(Hiredis, a_server_that_has_gone_raises_no_signal) {
+  run([this]() -> Task<> {
+    // The first one is written by the adapter, the second one by hiredis.
+    for (const std::size_t size : {std::size_t{1}, std::size_t{100'000}}) {
+      RedisClient redis(loop);
+      EXPECT_TRUE(co_await connected(redis));
+      const auto reply = co_await redis.command("PING");
+      EXPECT_TRUE(reply);
+      server->end(SIGKILL);
+      // Sent before the loop can report the end of the connection.
+      const auto lost = co_await redis.command("SET", "key", std::string(size, 'x'));
+      EXPECT_FALSE(lost);
+      EXPECT_FALSE(redis.is_connected());
+      start_server();
+    }
   }());
 }
 
