@@ -15,6 +15,7 @@
 
 #include "base/check.h"
 #include "base/system_call.h"
+#include "common/hosted_backend.h"
 
 namespace tambour::libev {
 namespace {
@@ -36,32 +37,65 @@ constexpr ev_tstamp without_end = 1e13;
 
 }  // namespace
 
+[[gnu::always_inline]] inline ev_tstamp Loop::time_to_deadline() noexcept {
+  ev_tstamp seconds = without_end;
+  if (!timers.empty()) seconds = std::min(seconds, timers.next() - clock.monotonic);
+  if (!periodics.empty()) {
+    seconds = std::min(seconds, periodics.next() - clock.wall);
+    if (!timerfd_.is_open()) seconds = std::min(seconds, longest_unwatched_wait);
+  }
+  return std::max(seconds, timeout_interval);
+}
+
+/// What follows the wait. `was_fed`: the messenger was pending before it.
+[[gnu::always_inline]] inline void Loop::take_results(bool was_fed) noexcept {
+  if (!was_fed && messenger_.pending != 0) feed_wakeup_last();
+  ready_.reset_any_ran();
+  if (!ready_.empty()) ready_.run_all();
+  if (messages_.load(std::memory_order_acquire)) {
+    messages_.store(false, std::memory_order_seq_cst);
+    pendings.feed(base_of(&messenger_), EV_CUSTOM);
+  }
+  update_time();
+}
+
+/// The first part of an iteration. Returns false if a callback has called ev_break().
+[[gnu::always_inline]] inline bool Loop::invoke_before_wait() {
+  if ((flags & EVFLAG_FORKCHECK) != 0 && ::getpid() != process) [[unlikely]] {
+    process = ::getpid();
+    forked = true;
+  }
+  if (forked && forks.count() != 0) [[unlikely]] {
+    forks.feed_all(pendings, EV_FORK);
+    invoke_pending();
+  }
+  if (prepares.count() != 0) [[unlikely]] {
+    prepares.feed_all(pendings, EV_PREPARE);
+    invoke_pending();
+  }
+  if (break_how != EVBREAK_CANCEL) return false;
+  if (forked) [[unlikely]]
+    reopen();
+  return true;
+}
+
+/// The last part of an iteration.
+[[gnu::always_inline]] inline void Loop::expire_and_invoke() {
+  timers.expire();
+  periodics.expire();
+  if (idle_count != 0) feed_idles();
+  if (checks.count() != 0) checks.feed_all(pendings, EV_CHECK);
+  invoke_pending();
+}
+
 int Loop::run(int mode) {
   ++depth;
   break_how = EVBREAK_CANCEL;
   invoke_pending();
   do {
-    if ((flags & EVFLAG_FORKCHECK) != 0 && ::getpid() != process) [[unlikely]] {
-      process = ::getpid();
-      forked = true;
-    }
-    if (forked && forks.count() != 0) [[unlikely]] {
-      forks.feed_all(pendings, EV_FORK);
-      invoke_pending();
-    }
-    if (prepares.count() != 0) [[unlikely]] {
-      prepares.feed_all(pendings, EV_PREPARE);
-      invoke_pending();
-    }
-    if (break_how != EVBREAK_CANCEL) break;
-    if (forked) [[unlikely]]
-      reopen();
+    if (!invoke_before_wait()) break;
     wait(mode);
-    timers.expire();
-    periodics.expire();
-    if (idle_count != 0) feed_idles();
-    if (checks.count() != 0) checks.feed_all(pendings, EV_CHECK);
-    invoke_pending();
+    expire_and_invoke();
   } while (references != 0 && break_how == EVBREAK_CANCEL &&
            (mode & (EVRUN_ONCE | EVRUN_NOWAIT)) == 0);
   if (break_how == EVBREAK_ONE) break_how = EVBREAK_CANCEL;
@@ -83,24 +117,47 @@ void Loop::wait(int mode) {
   }
   const bool was_fed = messenger_.pending != 0;
   poll(seconds);
-  if (!was_fed && messenger_.pending != 0) feed_wakeup_last();
-  ready_.reset_any_ran();
-  if (!ready_.empty()) ready_.run_all();
-  if (messages_.load(std::memory_order_acquire)) {
-    messages_.store(false, std::memory_order_seq_cst);
-    pendings.feed(base_of(&messenger_), EV_CUSTOM);
-  }
+  take_results(was_fed);
+}
+
+std::int64_t Loop::prepare_for_host() {
+  ++depth;
+  break_how = EVBREAK_CANCEL;
+  const bool goes_on = invoke_before_wait();
+  --depth;
+  ++iterations;
+  signals.before_wait();
+  return goes_on ? deadline_for_host() : 0;
+}
+
+std::int64_t Loop::deadline_for_host() noexcept {
+  descriptors.begin_poll();
+  hosted->collect(ready_);
+  if (ready_.any_came() || idle_count != 0 || pendings.count() != 0) return 0;
+  if (messages_.load(std::memory_order_seq_cst)) return 0;
+  if (timers.empty() && periodics.empty()) return INT64_MAX;
   update_time();
+  const std::int64_t timeout_ns = nanoseconds(time_to_deadline());
+  if (timeout_ns < 0) return INT64_MAX;
+  return static_cast<std::int64_t>(clock.monotonic * 1e9) + timeout_ns;
+}
+
+bool Loop::run_for_host() {
+  ++depth;
+  const bool was_broken = break_how != EVBREAK_CANCEL;  // By a callback of prepare_for_host().
+  const bool was_fed = messenger_.pending != 0;
+  descriptors.begin_poll();
+  hosted->collect(ready_);
+  take_results(was_fed);
+  expire_and_invoke();
+  const bool is_broken = was_broken || break_how != EVBREAK_CANCEL;
+  break_how = EVBREAK_CANCEL;
+  if (--depth == 0) poller->release_unwatched_fds();
+  return is_broken;
 }
 
 ev_tstamp Loop::time_to_wait(ev_tstamp before) noexcept {
-  ev_tstamp seconds = without_end;
-  if (!timers.empty()) seconds = std::min(seconds, timers.next() - clock.monotonic);
-  if (!periodics.empty()) {
-    seconds = std::min(seconds, periodics.next() - clock.wall);
-    if (!timerfd_.is_open()) seconds = std::min(seconds, longest_unwatched_wait);
-  }
-  if (seconds < timeout_interval) seconds = timeout_interval;
+  ev_tstamp seconds = time_to_deadline();
   // If a message was sent, there is no pause.
   if (io_interval > 0. && !messages_.load(std::memory_order_relaxed)) [[unlikely]] {
     const ev_tstamp pause = std::min(io_interval - (clock.monotonic - before), seconds);
@@ -118,7 +175,7 @@ void Loop::poll(ev_tstamp seconds) noexcept {
     needs_wakeup_.store(true, std::memory_order_seq_cst);
     if (messages_.load(std::memory_order_seq_cst)) timeout_ns = 0;
   }
-  if (release_cb != nullptr || acquire_cb != nullptr) [[unlikely]] {
+  if ((release_cb != nullptr || acquire_cb != nullptr) && hosted == nullptr) [[unlikely]] {
     poll_released(timeout_ns);
   } else {
     descriptors.begin_poll();

@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 
 #include <ev.h>
@@ -26,6 +27,10 @@
 #include "stats.h"
 #include "timers.h"
 #include "watchers.h"
+
+namespace tambour::compat {
+class HostedBackend;
+}  // namespace tambour::compat
 
 namespace tambour::libev {
 
@@ -109,6 +114,12 @@ struct Loop {
     needs_wakeup_.store(true, std::memory_order_seq_cst);
   }
 
+  // A loop that runs on an EventLoop of the program, see hosted.cpp: the parts of run() before and
+  // after the wait, as GuestCalls describes them.
+  std::int64_t prepare_for_host();
+  [[nodiscard]] std::int64_t deadline_for_host() noexcept;
+  bool run_for_host();
+
   void verify();
 
   Pendings pendings;
@@ -143,9 +154,14 @@ struct Loop {
   Stats stats;
   std::atomic<bool> async_sent{false};
   Array<ev_watcher*> in_reverse;  ///< The timers that expire in one iteration, until they are fed.
+  compat::HostedBackend* hosted = nullptr;  ///< `poller`, if an EventLoop does the waiting.
 
  private:
+  bool invoke_before_wait();
   void wait(int mode);
+  void take_results(bool was_fed) noexcept;
+  void expire_and_invoke();
+  [[nodiscard]] ev_tstamp time_to_deadline() noexcept;
   [[nodiscard]] ev_tstamp time_to_wait(ev_tstamp before) noexcept;
   void poll(ev_tstamp seconds) noexcept;
   void poll_released(std::int64_t timeout_ns) noexcept;

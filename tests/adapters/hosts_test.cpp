@@ -10,6 +10,8 @@
 #include <gtest/gtest.h>
 #include <uv.h>
 
+#include <tambour/adapters/libev.h>
+#include <tambour/adapters/libevent.h>
 #include <tambour/tambour.h>
 
 #include "adapters/host_scenario.h"
@@ -143,6 +145,16 @@ TEST(Hosts, libuv_runs_a_loop) {
     uv_close(handle, nullptr);
   uv_run(&outer, UV_RUN_DEFAULT);
   EXPECT_EQ(uv_loop_close(&outer), 0);
+}
+
+TEST(Hosts, loops_of_drop_ins_need_the_drop_ins) {
+  EventLoop loop;
+  adapters::LibevLoop ev(loop);
+  EXPECT_EQ(ev.start().error(), system_error(ENOSYS));
+  EXPECT_EQ(ev.get(), nullptr);
+  adapters::LibeventBase base(loop);
+  EXPECT_EQ(base.start().error(), system_error(ENOSYS));
+  EXPECT_EQ(base.get(), nullptr);
 }
 
 }  // namespace

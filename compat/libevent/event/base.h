@@ -24,6 +24,10 @@
 #include "libevent/event/signal_map.h"
 #include "libevent/event/threads.h"
 
+namespace tambour::compat {
+class HostedBackend;
+}  // namespace tambour::compat
+
 namespace tambour::libevent {
 
 /// What an event_callback does when it runs: `evcb_closure`.
@@ -111,6 +115,11 @@ struct Method {
 };
 extern const Method methods[3];
 
+/// Returns a base that uses `poller` and `method`, or if they are null, what `config` allows.
+/// Returns null with a message on failure. `config` may be null.
+event_base* new_base(const event_config* config, std::unique_ptr<detail::backend::Backend> poller,
+                     const Method* method);
+
 inline event* event_of(event_callback* callback) noexcept {
   // The callback is the first member.
   return reinterpret_cast<event*>(callback);
@@ -168,7 +177,8 @@ struct event_base {
     return evthread_id_fn_ == nullptr || owner == evthread_id_fn_();
   }
   [[nodiscard]] bool runs_in_other_thread() const noexcept {
-    return running && evthread_id_fn_ != nullptr && owner != evthread_id_fn_();
+    return (running || hosted != nullptr) && evthread_id_fn_ != nullptr &&
+           owner != evthread_id_fn_();
   }
   void wake_if_needed() noexcept {
     if (runs_in_other_thread()) wake();
@@ -203,6 +213,12 @@ struct event_base {
   }
   /// Waits and activates what is due. Returns false if the backend failed.
   void poll(bool may_block) noexcept;
+  void submit_changes() noexcept;
+  void take_results() noexcept;
+  // A base that runs on an EventLoop of the program, see hosted.cpp: the parts of an iteration
+  // before and after the wait, as GuestCalls describes them.
+  [[nodiscard]] std::int64_t deadline_for_host() noexcept;
+  bool run_for_host();
   int process_active();
   int process_queue(Queue& queue, int limit, std::int64_t until_us);
   void run(event_callback& callback, event* ev);
@@ -240,6 +256,8 @@ struct event_base {
   std::unique_ptr<tambour::detail::backend::Backend> poller;
   tambour::detail::base::ReadyQueue ready;  ///< Results other than those of descriptors: wakeups.
   const tambour::libevent::Method* method = nullptr;
+  tambour::compat::HostedBackend* hosted =
+      nullptr;  ///< `poller`, if an EventLoop does the waiting.
   tambour::libevent::FdMap fds;
   tambour::libevent::SignalMap signals;
   /// In microseconds. Common timeouts are in `commons`.

@@ -4,7 +4,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <new>
+#include <utility>
 
 #include "libevent/event/base.h"
 #include "libevent/event/debug_mode.h"
@@ -208,7 +210,9 @@ int event_config_set_max_dispatch_interval(event_config* config, const timeval* 
   return 0;
 }
 
-event_base* event_base_new_with_config(const event_config* config) {
+event_base* tambour::libevent::new_base(const event_config* config,
+                                        std::unique_ptr<tambour::detail::backend::Backend> poller,
+                                        const Method* method) {
   debug::begin();
   void* const memory = event_mm_calloc_(1, sizeof(event_base));
   if (memory == nullptr) {
@@ -229,14 +233,19 @@ event_base* event_base_new_with_config(const event_config* config) {
   }
   if (base->max_dispatch_callbacks == INT32_MAX && base->max_dispatch_us < 0)
     base->limit_after_priority = INT32_MAX;
-  choose_method(*base, config, use_environment);
+  if (poller == nullptr) {
+    choose_method(*base, config, use_environment);
+  } else {
+    base->poller = std::move(poller);
+    base->method = method;
+  }
   if (base->poller == nullptr) {
     event_warnx("%s: no event mechanism available", "event_base_new_with_config");
     event_base_free(base);
     return nullptr;
   }
   base->with_changelist =
-      base->method->kind == tambour::BackendKind::epoll &&
+      method == nullptr && base->method->kind == tambour::BackendKind::epoll &&
       ((flags & EVENT_BASE_FLAG_EPOLL_USE_CHANGELIST) != 0 ||
        (use_environment && evutil_getenv_("EVENT_EPOLL_USE_CHANGELIST") != nullptr));
   if (evutil_getenv_("EVENT_SHOW_METHOD") != nullptr)
@@ -258,6 +267,10 @@ event_base* event_base_new_with_config(const event_config* config) {
     }
   }
   return base;
+}
+
+event_base* event_base_new_with_config(const event_config* config) {
+  return tambour::libevent::new_base(config, nullptr, nullptr);
 }
 
 event_base* event_base_new() {

@@ -48,15 +48,23 @@ void event_base::poll(bool may_block) noexcept {
       timeout_ns = due_ns > now_ns ? due_ns - now_ns : 0;
     }
   }
-  cached_us = 0;
-  signals.before_wait();
-  signals.submit_changes();
-  fds.submit_changes();
+  submit_changes();
   polling = true;
   unlock();
   poller->poll(timeout_ns, ready);
   lock();
   polling = false;
+  take_results();
+}
+
+void event_base::submit_changes() noexcept {
+  cached_us = 0;
+  signals.before_wait();
+  signals.submit_changes();
+  fds.submit_changes();
+}
+
+void event_base::take_results() noexcept {
   wake_pending = false;
   if (!ready.empty()) ready.run_all();
   ready.reset_any_ran();

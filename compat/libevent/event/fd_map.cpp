@@ -136,7 +136,8 @@ int FdMap::remove(event& ev) noexcept {
   take_out(ev);
   if (wanted_by(*record) == before && record->first != nullptr) return 0;
   note_change(*record);
-  if (!base_.running && !base_.polling && record->first == nullptr) {
+  if (!base_.running && !base_.polling && record->first == nullptr &&
+      !base_.runs_in_other_thread()) {
     // Nothing may run the loop again before the caller closes the descriptor.
     submit_changes();
     base_.poller->release_unwatched_fd(fd);

@@ -1,6 +1,7 @@
 # Writes a version script and a source with a weak definition of each exported symbol. A library
 # that implements a symbol has a strong definition, which takes precedence. What remains weak (W or
-# V in `nm -D`) is not implemented: such a function prints its name and aborts.
+# V in `nm -D`) is not implemented: such a function prints its name and aborts. A symbol of the kind
+# `own` is not libevent's.
 #
 # libevent_exports(NAME OUTPUT_SOURCE OUTPUT_MAP), from exports/NAME.txt
 function(libevent_exports name source map)
@@ -14,7 +15,9 @@ function(libevent_exports name source map)
     list(GET words 0 symbol)
     list(GET words 1 kind)
     string(APPEND names "    ${symbol};\n")
-    if(kind STREQUAL "data")
+    if(kind STREQUAL "own")
+      continue()
+    elseif(kind STREQUAL "data")
       list(GET words 2 size)
       string(APPEND code
              "__attribute__((weak, aligned(16))) char ${symbol}[${size}] = {0};\n")

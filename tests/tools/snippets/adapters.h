@@ -3,6 +3,7 @@
 // include: <tambour/adapters/curl.h>
 // include: <tambour/adapters/glib.h>
 // include: <tambour/adapters/hiredis.h>
+// include: <tambour/adapters/libevent.h>
 // include: <tambour/adapters/libpq.h>
 // include: <tambour/adapters/libssh2.h>
 // include: <tambour/adapters/mariadb.h>
@@ -16,3 +17,6 @@ extern EventLoop& loop;
 extern GMainLoop* main_loop;
 extern sd_event* event;
 int callback(sd_event_source* source, void* data);
+extern redisAsyncContext* context;
+extern adapters::RedisClient& redis;
+int redisLibeventAttach(redisAsyncContext* context, event_base* base);
