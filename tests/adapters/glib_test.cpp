@@ -14,6 +14,7 @@
 #include <tambour/tambour.h>
 
 #include "adapters/host_scenario.h"
+#include "adapters/http_in_host.h"
 #include "support/files.h"
 
 namespace tambour::glib_test {
@@ -92,6 +93,16 @@ TEST(GlibHosts, run_a_loop) {
   EXPECT_TRUE(runner(context.get())([&] { return is_done; }));
   host.stop();
   EXPECT_EQ(g_main_context_iteration(context.get(), FALSE), FALSE);
+}
+
+TEST(GlibHosts, stay_responsive_and_idle_with_an_http_client_inside) {
+  const Context context = open_context();
+  EventLoop loop;
+  GlibHost host(loop, context.get());
+  ASSERT_TRUE(host.start());
+  int ticks = 0;
+  add_timeout(context.get(), 50, [&] { return ++ticks, true; });
+  test::expect_http_client_in_host(loop, runner(context.get()), ticks);
 }
 
 TEST(GlibContexts, timeouts_idle_functions_and_descriptors_are_dispatched) {
@@ -206,6 +217,43 @@ TEST(GlibContexts, a_loop_in_glib_in_a_loop_runs_the_timers_of_all_three_in_orde
   EXPECT_GE(Clock::now() - began, 20ms);
   test::expect_works_in_host(
       inner, [&](const std::function<bool()>& done) { return run_until(outer, done); });
+}
+
+TEST(GlibContexts, repeating_timers_of_nested_loops_do_not_drift) {
+  const Context context = open_context();
+  EventLoop outer;
+  EventLoop inner;
+  GlibContext glib(outer, context.get());
+  GlibHost host(inner, context.get());
+  ASSERT_TRUE(glib.start());
+  ASSERT_TRUE(host.start());
+  // A day of timers with an interval of a minute, a minute lasting 200 us. A busy machine skips
+  // expiries; the others are where they would be without a delay.
+  constexpr auto interval = 200us;
+  constexpr int minutes = 24 * 60;
+  int late_deadlines = 0;
+  int ticks = 0;
+  add_timeout(context.get(), 1, [&] { return ++ticks, true; });
+  const auto watch = [&](Timer& timer, TimePoint first) {
+    if ((timer.deadline() - first) % interval != Duration::zero()) ++late_deadlines;
+  };
+  TimePoint inner_first;
+  TimePoint outer_first;
+  Timer inner_timer(inner, [&] { watch(inner_timer, inner_first); });
+  Timer outer_timer(outer, [&] { watch(outer_timer, outer_first); });
+  inner_timer.start(interval, interval);
+  outer_timer.start(interval, interval);
+  inner_first = inner_timer.deadline();
+  outer_first = outer_timer.deadline();
+  EXPECT_TRUE(run_until(outer, [&] {
+    return inner_timer.deadline() - inner_first >= minutes * interval &&
+           outer_timer.deadline() - outer_first >= minutes * interval;
+  }));
+  EXPECT_EQ(late_deadlines, 0);
+  EXPECT_GT(ticks, 10);
+  // Neither has expired early.
+  EXPECT_LE(inner_timer.deadline() - interval, Clock::now());
+  EXPECT_LE(outer_timer.deadline() - interval, Clock::now());
 }
 
 TEST(GlibContexts, work_in_a_loop_that_is_hosted) {
