@@ -54,6 +54,7 @@ extern "C" int tambour_open_ev_loop_1(const HostCalls& host, GuestCalls& guest) 
   loop->be_embedded();
   guest = {.loop = loop,
            .prepare = &prepare,
+           .update_time = [](void* self) noexcept { loop_of(self)->update_time(); },
            .deadline = [](void* self) noexcept { return loop_of(self)->deadline_for_host(); },
            .run = [](void* self) { return loop_of(self)->run_for_host(); },
            .after_fork = [](void* self) noexcept { ev_loop_fork(loop_of(self)); },

@@ -75,15 +75,22 @@ class LibeventBases : public test::OnEveryBackend {
 };
 
 TEST_P(LibeventBases, timers_of_both_expire_in_order) {
+  // Each timer starts the next one: a busy machine may delay them.
   std::string order;
-  const Event second(base(), -1, EV_TIMEOUT, [&](short) { order += 'b'; });
   const Event fourth(base(), -1, EV_TIMEOUT, [&](short) { order += 'd'; });
-  Timer first(loop(), [&] { order += 'a'; });
-  Timer third(loop(), [&] { order += 'c'; });
+  Timer third(loop(), [&] {
+    order += 'c';
+    fourth.add(5ms);
+  });
+  const Event second(base(), -1, EV_TIMEOUT, [&](short) {
+    order += 'b';
+    third.start(5ms);
+  });
+  Timer first(loop(), [&] {
+    order += 'a';
+    second.add(5ms);
+  });
   const TimePoint began = Clock::now();
-  fourth.add(20ms);
-  third.start(15ms);
-  second.add(10ms);
   first.start(5ms);
   EXPECT_TRUE(run_until([&] { return order.size() == 4; }));
   EXPECT_EQ(order, "abcd");

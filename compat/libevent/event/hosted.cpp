@@ -85,6 +85,7 @@ extern "C" int tambour_open_event_base_1(const HostCalls& host, GuestCalls& gues
                  *must_run = false;
                  return deadline(self);
                },
+           .update_time = nullptr,
            .deadline = &deadline,
            .run = [](void* self) { return base_of(self).run_for_host(); },
            .after_fork = [](void* self) noexcept { event_reinit(&base_of(self)); },

@@ -211,6 +211,7 @@ class DropInHost {
   }
   /// Runs after the wait, before the timers.
   void schedule() {
+    if (guest_.update_time != nullptr) guest_.update_time(guest_.loop);
     if (waits_ != 0) return;
     if (must_run_ || (!watched_.empty() && pending_count(loop_) != 0))
       runner_.start_at(loop_.now());

@@ -38,6 +38,9 @@ struct GuestCalls {
   /// Call before the loop waits. Returns what deadline() returns. `must_run` is set if run() must
   /// be called after the wait even if nothing is due.
   std::int64_t (*prepare)(void* loop, bool* must_run) = nullptr;
+  /// Call after each wait, before the callbacks of the host: sets the time to which new timers are
+  /// relative. May be null.
+  void (*update_time)(void* loop) noexcept = nullptr;
   /// Returns when run() has to be called, in nanoseconds of CLOCK_MONOTONIC: 0 is at once,
   /// INT64_MAX only for events.
   std::int64_t (*deadline)(void* loop) noexcept = nullptr;
