@@ -9,6 +9,7 @@ install(TARGETS tambour EXPORT tambourTargets
         INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY include/tambour DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(PROGRAMS tools/tambour-check-coroutines DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(FILES tools/tambour_gdb.py DESTINATION ${CMAKE_INSTALL_DATADIR}/tambour)
 install(EXPORT tambourTargets NAMESPACE tambour::
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/tambour)
 
@@ -49,6 +50,10 @@ else()
 endif()
 if(TAMBOUR_TLS)
   set(tambour_pc_tls ", libssl, libcrypto")
+endif()
+set(tambour_pc_definitions "")
+if(NOT TAMBOUR_TASK_DUMP)
+  set(tambour_pc_definitions " -DTAMBOUR_NO_TASK_DUMP")
 endif()
 set(tambour_pc_http "")
 foreach(module IN LISTS tambour_http_modules)

@@ -11,6 +11,9 @@ target_compile_definitions(tambour_options INTERFACE $<$<CONFIG:Debug>:_GLIBCXX_
 if(NOT TAMBOUR_PROBES)
   target_compile_definitions(tambour_options INTERFACE TAMBOUR_NO_PROBES)
 endif()
+if(NOT TAMBOUR_TASK_DUMP)
+  target_compile_definitions(tambour_options INTERFACE TAMBOUR_NO_TASK_DUMP)
+endif()
 if(TAMBOUR_SANITIZE)
   target_compile_options(tambour_options INTERFACE -fno-omit-frame-pointer
                                                    -fsanitize=${TAMBOUR_SANITIZE}

@@ -8,6 +8,7 @@
 #include <tambour/task/channel.h>       // IWYU pragma: export
 #include <tambour/task/combinators.h>   // IWYU pragma: export
 #include <tambour/task/context.h>       // IWYU pragma: export
+#include <tambour/task/dump.h>          // IWYU pragma: export
 #include <tambour/task/event.h>         // IWYU pragma: export
 #include <tambour/task/interval.h>      // IWYU pragma: export
 #include <tambour/task/join_handle.h>   // IWYU pragma: export
@@ -17,3 +18,4 @@
 #include <tambour/task/semaphore.h>     // IWYU pragma: export
 #include <tambour/task/sleep.h>         // IWYU pragma: export
 #include <tambour/task/task.h>          // IWYU pragma: export
+#include <tambour/task/wait_kind.h>     // IWYU pragma: export

@@ -19,6 +19,7 @@
 #include <source_location>
 #include <utility>
 
+#include <tambour/detail/task_lists.h>
 #include <tambour/loop/async.h>
 #include <tambour/loop/event_loop.h>
 #include <tambour/loop/hooks.h>
@@ -27,6 +28,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/ready_queue.h"
+#include "loop/debug_loops.h"
 #include "loop/post_queue.h"
 #include "loop/service.h"
 #include "loop/spin.h"
@@ -160,6 +162,9 @@ class Core final : public backend::Owner {
   /// Objects deleted with the loop if they still exist. To delete one earlier, unlink it and pass
   /// it to defer_delete().
   [[nodiscard]] detail::IntrusiveList<detail::LoopOwned>& owned() noexcept { return owned_; }
+
+  /// The tasks of the layer above, for dumps of tasks.
+  [[nodiscard]] TaskLists& task_lists() noexcept { return task_lists_; }
 
   [[nodiscard]] bool closed() const noexcept { return backend_ == nullptr; }
 
@@ -359,6 +364,8 @@ class Core final : public backend::Owner {
   std::unique_ptr<backend::Backend> backend_;
   Services services_;
   detail::IntrusiveList<detail::LoopOwned> owned_;
+  TaskLists task_lists_;
+  DebugLoop debug_loop_;
   std::int64_t services_ns_ = base::end_of_time_ns;  ///< When the services next need to run.
   std::array<detail::Hlist<Hook>, 5>
       hooks_{};  ///< Started hooks by HookPoint, most recently started first.

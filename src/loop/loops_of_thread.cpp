@@ -14,6 +14,11 @@ thread_local Core* first_on_thread = nullptr;
 void Core::register_loop(const EventLoop& loop) noexcept {
   loop_ = &loop;
   next_on_thread_ = std::exchange(first_on_thread, this);
+  debug_loop_ = {.lists = &task_lists_,
+                 .now_ns = &now_ns_,
+                 .created_at = created_at_,
+                 .thread_id = thread_id_};
+  show_to_debuggers(debug_loop_);
 }
 
 void Core::unregister_loop() noexcept {
@@ -21,6 +26,7 @@ void Core::unregister_loop() noexcept {
   Core** link = &first_on_thread;
   while (*link != this) link = &(*link)->next_on_thread_;
   *link = next_on_thread_;
+  hide_from_debuggers(debug_loop_);
   loop_ = nullptr;
 }
 

@@ -42,6 +42,8 @@ class Connect final : public IoWait {
 
   [[nodiscard]] std::int32_t connect(backend::System& system) const noexcept {
     return io::retry([&] { return system.connect(fd(), to_.data(), to_.size()); });
+  [[nodiscard]] WaitKind wait_kind() const noexcept override { return WaitKind::connect; }
+
   }
 
   /// The result of a connect(2) that failed with EINPROGRESS.

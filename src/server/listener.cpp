@@ -45,6 +45,7 @@ class Accept final : public IoWait {
   }
 };
 
+  [[nodiscard]] WaitKind wait_kind() const noexcept override { return WaitKind::accept; }
 /// Returns whether accept(2) reported an error of the pending connection and not of the listener:
 /// accept(2), "Error handling", "treat them like EAGAIN".
 bool is_error_of_connection(int error) noexcept {

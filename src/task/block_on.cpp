@@ -5,6 +5,7 @@
 #include <source_location>
 
 #include <tambour/detail/resumption.h>
+#include <tambour/detail/task_list.h>
 
 #include "base/check.h"
 #include "loop/core.h"
@@ -18,31 +19,39 @@ class BlockingCall final : private TaskObserver {
       : core_(loop::core_of(loop)), context_{.loop = &loop, .stop = {}, .spawned_at = at} {
     // Another thread may resume the task.
     core_.add_reference();
+    tasks_.enlist(core_);
   }
   BlockingCall(const BlockingCall&) = delete;
   BlockingCall& operator=(const BlockingCall&) = delete;
-  ~BlockingCall() { core_.drop_reference(); }
+  ~BlockingCall() {
+    tasks_.leave(core_);
+    core_.drop_reference();
+  }
 
   void run(TaskPromiseBase& task, void* owner, void (*destroy)(void* owner) noexcept) {
     task.observe_from(*this, context_);
+    tasks_.push_back(task);
     try {
       Resumption::run(task.handle());
       while (!has_ended_) core_.run_once();
     } catch (...) {
       // A suspended wait of the task is in the list of `context_`.
+      tasks_.remove(core_, task);
       destroy(owner);
       throw;
     }
   }
 
  private:
-  std::coroutine_handle<> task_ended(TaskPromiseBase& /*task*/) noexcept override {
+  std::coroutine_handle<> task_ended(TaskPromiseBase& task) noexcept override {
+    tasks_.remove(core_, task);
     has_ended_ = true;
     return nullptr;
   }
 
   loop::Core& core_;
   TaskContext context_;
+  TaskList tasks_;
   bool has_ended_ = false;
 };
 

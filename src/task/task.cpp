@@ -9,6 +9,8 @@
 #include <tambour/detail/resumption.h>
 
 #include "base/check.h"
+#include "loop/core.h"
+#include "task/promise_access.h"
 
 namespace tambour {
 namespace {
@@ -54,6 +56,15 @@ void detail::Resumption::transfer(std::coroutine_handle<> from, std::coroutine_h
     run(to);
   }
 }
+
+#ifndef TAMBOUR_NO_TASK_DUMP
+void detail::TaskPromiseBase::note_wait(WaitNote wait, std::source_location at) noexcept {
+  wait_ = wait;
+  awaits_at_ = at;
+  const std::int64_t now_ns = loop::core_of(*context_->loop).now_ns();
+  waits_since_ = static_cast<std::uint32_t>(now_ns >> task::PromiseAccess::since_shift);
+}
+#endif
 
 bool detail::TaskPromiseBase::is_or_awaits(const void* frame) const noexcept {
   const detail::TaskPromiseBase* task = this;

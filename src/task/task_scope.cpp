@@ -32,6 +32,7 @@ TaskScope::TaskScope(EventLoop& loop, std::stop_token outer, std::source_locatio
       outer_(std::move(outer), Forward{*this}) {
   core_->check_thread_of(created_at);
   core_->attach();
+  tasks_.enlist(*core_);
 }
 
 TaskScope::~TaskScope() {
@@ -40,13 +41,14 @@ TaskScope::~TaskScope() {
   // run(), because the handler may use objects that are being destroyed with the scope.
   core_->defer_delete(handler_.release());
   // The destructors of a task's local variables may spawn further tasks.
-  while (auto* const task = static_cast<detail::TaskPromiseBase*>(tasks_.front())) {
-    task->unlink();
+  while (detail::TaskPromiseBase* const task = tasks_.front()) {
+    tasks_.remove(*core_, *task);
     --size_;
     if (&task->observer() != static_cast<detail::TaskObserver*>(this))
       task->observer().task_destroyed();
     task->destroy();
   }
+  tasks_.leave(*core_);
   while (detail::JoinHandleBase* const handle = failed_handles_.front()) handle->outlive_scope();
   if (destroyed_ != nullptr) *destroyed_ = true;
   queue_joins();
@@ -132,7 +134,7 @@ std::coroutine_handle<> TaskScope::task_ended(detail::TaskPromiseBase& task) noe
 
 /// Returns true if this was the last task, and the scope still exists.
 bool TaskScope::end_task(detail::TaskPromiseBase& task, std::exception_ptr thrown) noexcept {
-  task.unlink();
+  tasks_.remove(*core_, task);
   --size_;
   // The exception handler, or destroying the task, may destroy the scope.
   bool destroyed = false;

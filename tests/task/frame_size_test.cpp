@@ -18,7 +18,8 @@ TEST(TaskMemory, awaitables_and_promises_are_small) {
   EXPECT_LE(sizeof(Stream::ReadBuffer), 40U);
   EXPECT_LE(sizeof(Stream::WriteBuffer), 32U);
   EXPECT_LE(sizeof(TaskEvent::Wait), 104U);
-  EXPECT_LE(sizeof(detail::TaskPromise<void>), 56U);
+  // Of these, what dumps of tasks need takes 16 bytes.
+  EXPECT_LE(sizeof(detail::TaskPromise<void>), 72U);
 }
 
 TEST(TaskMemory, a_stop_cancels_the_waits_of_all_tasks_and_later_waits) {

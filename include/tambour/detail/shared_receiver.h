@@ -68,7 +68,9 @@ class [[nodiscard]] SharedReceiverWait final : private SharedTaskWait {
     return get();
   }
   template <HasTaskContext Promise>
-  bool await_suspend(std::coroutine_handle<Promise> awaiting) {
+  bool await_suspend(std::coroutine_handle<Promise> awaiting,
+                     std::source_location at = std::source_location::current()) {
+    note_wait(awaiting, WaitNote(WaitKind::receive, &state()), at);
     if (receiver_->waiting_ != nullptr) [[unlikely]]
       fail_on_second_wait(Receiver::wait_function);
     if (!wait_in(receiver_->state_->waiting, awaiting, [this] { return get(); })) return false;

@@ -12,6 +12,11 @@
 #include <tambour/detail/intrusive_list.h>
 #include <tambour/detail/resumption.h>
 #include <tambour/task/context.h>
+#include <tambour/task/wait_kind.h>
+
+namespace tambour::detail::task {
+struct PromiseAccess;
+}  // namespace tambour::detail::task
 
 #pragma GCC visibility push(default)
 
@@ -83,12 +88,15 @@ class TaskPromiseBase : public ListHook<TaskPromiseBase> {
                                                  offset_in_frame_);
   }
 
-  /// `slot` is the owning pointer to this task, in the frame of the awaiting coroutine.
+  /// `slot` is the owning pointer to this task, in the frame of the awaiting coroutine, which
+  /// awaits it in `at`.
   template <HasTaskContext Promise>
-  void await_from(std::coroutine_handle<Promise> awaiting, TaskPromiseBase*& slot) noexcept {
+  void await_from(std::coroutine_handle<Promise> awaiting, TaskPromiseBase*& slot,
+                  const std::source_location& at) noexcept {
     context_ = &awaiting.promise().context();
     if constexpr (std::derived_from<Promise, TaskPromiseBase>) {
       parent_ = &awaiting.promise();
+      parent_->note_place(at);
       parent_->awaited_ = &slot;
       waiter_ = Waiter::task;
     } else {
@@ -106,6 +114,23 @@ class TaskPromiseBase : public ListHook<TaskPromiseBase> {
   void set_observer(TaskObserver& observer) noexcept { observer_ = &observer; }
   /// Sets the observed tasks that this task awaits: `first` is one of them; null: none.
   void set_awaited(TaskPromiseBase** first) noexcept { awaited_ = first; }
+  /// Puts this task into the ring of the tasks that one task awaits; `first` may be this task.
+  void enter_ring(TaskPromiseBase& first) noexcept {
+    if (&first == this) {
+      insert_between(*this, *this);
+    } else {
+      insert_between(*first.previous_, first);
+    }
+  }
+
+  /// For dumps of tasks: where the task awaits something, what, and since when.
+#ifndef TAMBOUR_NO_TASK_DUMP
+  void note_place(const std::source_location& at) noexcept { awaits_at_ = at; }
+  void note_wait(WaitNote wait, std::source_location at) noexcept;
+#else
+  static void note_place(const std::source_location& /*at*/) noexcept {}
+  static void note_wait(WaitNote /*wait*/, std::source_location /*at*/) noexcept {}
+#endif
 
   /// True if `frame` is the frame of this task or of a task that it awaits.
   [[nodiscard]] bool is_or_awaits(const void* frame) const noexcept;
@@ -131,6 +156,7 @@ class TaskPromiseBase : public ListHook<TaskPromiseBase> {
   ~TaskPromiseBase() = default;
 
  private:
+  friend struct task::PromiseAccess;
   /// Which member of the union is set.
   enum class Waiter : std::uint8_t { none, task, coroutine, observer };
 
@@ -171,15 +197,42 @@ class TaskPromiseBase : public ListHook<TaskPromiseBase> {
   std::uint16_t offset_in_frame_;
   Waiter waiter_ = Waiter::none;
   bool ended_ = false;
+#ifndef TAMBOUR_NO_TASK_DUMP
+  std::uint32_t waits_since_ = 0;  ///< See note_wait(). In what would be padding.
+  WaitNote wait_;
+  std::source_location awaits_at_;
+#endif
 
   static const inline TaskContext no_context{};
 };
 
-/// The tasks of one observer.
+/// Tasks that no coroutine awaits.
 using ObservedTasks = IntrusiveList<TaskPromiseBase>;
 
 #undef TAMBOUR_CHECKS_FRAMES
 
 }  // namespace tambour::detail
+
+namespace tambour {
+
+/// For the await_suspend() of awaitables: records for dumps of tasks what the task of `awaiting` is
+/// about to wait for. `at` is the place of the co_await expression, which await_suspend() gets from
+/// a default argument:
+///
+///   template <HasTaskContext Promise>
+///   void await_suspend(std::coroutine_handle<Promise> awaiting,
+///                      std::source_location at = std::source_location::current()) {
+///     note_wait(awaiting, WaitNote(WaitKind::other, this), at);
+///     ...
+///
+/// No effect if the coroutine is not a Task.
+template <HasTaskContext Promise>
+void note_wait(std::coroutine_handle<Promise> awaiting, WaitNote wait,
+               const std::source_location& at) noexcept {
+  if constexpr (std::derived_from<Promise, detail::TaskPromiseBase>)
+    awaiting.promise().note_wait(wait, at);
+}
+
+}  // namespace tambour
 
 #pragma GCC visibility pop

@@ -42,8 +42,11 @@ class TaskWait : public ReadyNode, private StopHook {
   }
   ~TaskWait() = default;
 
+  /// `wait` and `at` are for dumps of tasks.
   template <HasTaskContext Promise>
-  void wait_in(TaskWaits& queue, std::coroutine_handle<Promise> awaiting) {
+  void wait_in(TaskWaits& queue, std::coroutine_handle<Promise> awaiting, WaitNote wait,
+               const std::source_location& at) {
+    note_wait(awaiting, wait, at);
     awaiting_ = awaiting;
     queue.push_back(*this);
     const TaskContext& context = awaiting.promise().context();

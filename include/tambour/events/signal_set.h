@@ -83,8 +83,9 @@ class [[nodiscard]] SignalSet::Next final {
 
   [[nodiscard]] bool await_ready() noexcept { return receive_.await_ready(); }
   template <HasTaskContext Promise>
-  void await_suspend(std::coroutine_handle<Promise> awaiting) {
-    receive_.await_suspend(awaiting);
+  void await_suspend(std::coroutine_handle<Promise> awaiting,
+                     std::source_location at = std::source_location::current()) {
+    receive_.await_suspend(awaiting, at);
   }
   Result<int> await_resume() noexcept {
     const Result<int> number = receive_.await_resume();

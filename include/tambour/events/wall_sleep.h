@@ -42,8 +42,10 @@ class WallSleep final : private detail::ReadyNode {
   [[nodiscard]] static bool await_ready() noexcept { return false; }
 
   template <HasTaskContext Promise>
-  bool await_suspend(std::coroutine_handle<Promise> awaiting) {
+  bool await_suspend(std::coroutine_handle<Promise> awaiting,
+                     std::source_location at = std::source_location::current()) {
     const TaskContext& context = awaiting.promise().context();
+    note_wait(awaiting, WaitNote(WaitKind::sleep, Duration::max()), at);
     awaiting_ = awaiting;
     timer_.emplace(*context.loop, [this] { resume_task(); }, created_at());
     outcome_ = timer_->start_at(time_);

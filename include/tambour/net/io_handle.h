@@ -112,8 +112,10 @@ class IoWait {
   [[nodiscard]] static bool await_ready() noexcept { return false; }
 
   template <HasTaskContext Promise>
-  bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
+  bool await_suspend(std::coroutine_handle<Promise> awaiting,
+                     std::source_location at = std::source_location::current()) noexcept {
     if (try_now_or_wait()) return false;
+    note_wait(awaiting, WaitNote(wait_kind(), fd()), at);
     resume_when_completed(awaiting, awaiting.promise().context());
     return true;
   }
@@ -145,6 +147,10 @@ class IoWait {
   /// Makes the next system calls. Returns true if the wait has finished, with `outcome`, and false
   /// if it has to continue until the descriptor is ready.
   [[nodiscard]] virtual bool step(loop::Core& core) noexcept = 0;
+  /// For dumps of tasks.
+  [[nodiscard]] virtual WaitKind wait_kind() const noexcept {
+    return to_write_ ? WaitKind::write : WaitKind::read;
+  }
   /// Called when the wait has completed; never inside the functions that start it. Resumes the
   /// awaiting task. An override may destroy the wait, or start it again.
   virtual void completed();

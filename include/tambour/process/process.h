@@ -253,7 +253,9 @@ class [[nodiscard]] Process::Wait final : private detail::ReadyNode {
 
   [[nodiscard]] bool await_ready() noexcept;
   template <HasTaskContext Promise>
-  void await_suspend(std::coroutine_handle<Promise> awaiting) {
+  void await_suspend(std::coroutine_handle<Promise> awaiting,
+                     std::source_location at = std::source_location::current()) {
+    note_wait(awaiting, WaitNote(WaitKind::process), at);
     awaiting_ = awaiting;
     set_created_at(awaiting.promise().context().spawned_at);
     enlist();

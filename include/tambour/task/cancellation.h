@@ -22,9 +22,10 @@ class [[nodiscard]] Uncancellable final : public detail::TaskTuple<detail::AllOf
   using detail::TaskTuple<detail::AllOfTasks, T>::TaskTuple;
 
   template <HasTaskContext Promise>
-  bool await_suspend(std::coroutine_handle<Promise> awaiting) {
+  bool await_suspend(std::coroutine_handle<Promise> awaiting,
+                     std::source_location at = std::source_location::current()) {
     return this->begin(
-        awaiting, 1, [this] { this->start(std::get<0>(this->tasks_).promise()); },
+        awaiting, 1, at, [this] { this->start(std::get<0>(this->tasks_).promise()); },
         /*forwards=*/false);
   }
   T await_resume() { return std::get<0>(this->tasks_).promise().take(); }
@@ -50,9 +51,10 @@ class [[nodiscard]] WithStopToken final : public detail::TaskTuple<detail::AllOf
       : detail::TaskTuple<detail::AllOfTasks, T>(std::move(task)), stop_(std::move(stop)) {}
 
   template <HasTaskContext Promise>
-  bool await_suspend(std::coroutine_handle<Promise> awaiting) {
+  bool await_suspend(std::coroutine_handle<Promise> awaiting,
+                     std::source_location at = std::source_location::current()) {
     other_.emplace(std::move(stop_), this->forward());
-    return detail::TaskTuple<detail::AllOfTasks, T>::await_suspend(awaiting);
+    return detail::TaskTuple<detail::AllOfTasks, T>::await_suspend(awaiting, at);
   }
   T await_resume() { return std::get<0>(this->tasks_).promise().take(); }
 

@@ -257,8 +257,9 @@ class [[nodiscard]] TaskChannel<T>::Send final : private detail::TaskWait {
     return error() != 0 || channel_.put(item_);
   }
   template <HasTaskContext Promise>
-  void await_suspend(std::coroutine_handle<Promise> awaiting) {
-    wait_in(channel_.senders_, awaiting);
+  void await_suspend(std::coroutine_handle<Promise> awaiting,
+                     std::source_location at = std::source_location::current()) {
+    wait_in(channel_.senders_, awaiting, WaitNote(WaitKind::send, &channel_), at);
   }
   Result<> await_resume() const noexcept {
     if (error() != 0) return std::unexpected(system_error(error()));
@@ -300,8 +301,9 @@ class [[nodiscard]] TaskChannel<T>::Receive final : private detail::AssignedTask
     return item_ || error() != 0;
   }
   template <HasTaskContext Promise>
-  void await_suspend(std::coroutine_handle<Promise> awaiting) {
-    wait_in(channel_.receivers_, awaiting);
+  void await_suspend(std::coroutine_handle<Promise> awaiting,
+                     std::source_location at = std::source_location::current()) {
+    wait_in(channel_.receivers_, awaiting, WaitNote(WaitKind::receive, &channel_), at);
   }
   Result<T> await_resume() noexcept {
     if (is_assigned()) {

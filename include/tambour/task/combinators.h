@@ -54,10 +54,11 @@ class TaskGroup : protected detail::TaskObserver {
 
   /// Starts `tasks` tasks: `start_all` calls start() for each of them. Returns false if all have
   /// ended already.
-  /// `forwards`: a stop request of the awaiting task is one of its tasks too.
+  /// `at`: the place of the co_await expression. `forwards`: a stop request of the awaiting task is
+  /// one of its tasks too.
   template <HasTaskContext Promise>
-  bool begin(std::coroutine_handle<Promise> awaiting, std::size_t tasks, auto start_all,
-             bool forwards = true) {
+  bool begin(std::coroutine_handle<Promise> awaiting, std::size_t tasks,
+             const std::source_location& at, auto start_all, bool forwards = true) {
     const TaskContext& outer = awaiting.promise().context();
     awaiting_ = awaiting;
     context_ = {.loop = outer.loop,
@@ -65,8 +66,10 @@ class TaskGroup : protected detail::TaskObserver {
                 .outer = &outer,
                 .spawned_at = outer.spawned_at};
     if (forwards) outer_.emplace(outer.stop, Forward{stop_});
-    if constexpr (std::derived_from<Promise, detail::TaskPromiseBase>)
+    if constexpr (std::derived_from<Promise, detail::TaskPromiseBase>) {
       parent_ = &awaiting.promise();
+      parent_->note_place(at);
+    }
     // One more than the number of tasks, so that no task that ends immediately counts as the last.
     left_ = tasks + 1;
     start_all();
@@ -81,6 +84,7 @@ class TaskGroup : protected detail::TaskObserver {
       first_started_ = &promise;
       if (parent_ != nullptr) parent_->set_awaited(&first_started_);
     }
+    promise.enter_ring(*first_started_);
     Resumption::run(promise.handle());
   }
 
@@ -181,8 +185,9 @@ class TaskTuple : public Group {
   }
 
   template <HasTaskContext Promise>
-  bool await_suspend(std::coroutine_handle<Promise> awaiting) {
-    return this->begin(awaiting, sizeof...(Ts), [this] {
+  bool await_suspend(std::coroutine_handle<Promise> awaiting,
+                     std::source_location at = std::source_location::current()) {
+    return this->begin(awaiting, sizeof...(Ts), at, [this] {
       std::apply([this](auto&... task) { (this->start(task.promise()), ...); }, tasks_);
     });
   }
@@ -302,8 +307,9 @@ class TaskVector : public Group {
   }
 
   template <HasTaskContext Promise>
-  bool await_suspend(std::coroutine_handle<Promise> awaiting) {
-    return this->begin(awaiting, tasks_.size(), [this] {
+  bool await_suspend(std::coroutine_handle<Promise> awaiting,
+                     std::source_location at = std::source_location::current()) {
+    return this->begin(awaiting, tasks_.size(), at, [this] {
       for (Task<T>& task : tasks_) this->start(task.promise());
     });
   }

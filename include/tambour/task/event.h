@@ -44,8 +44,9 @@ class TaskEvent {
 
     [[nodiscard]] bool await_ready() const noexcept { return event_.set_; }
     template <HasTaskContext Promise>
-    void await_suspend(std::coroutine_handle<Promise> awaiting) {
-      wait_in(event_.waiting_, awaiting);
+    void await_suspend(std::coroutine_handle<Promise> awaiting,
+                       std::source_location at = std::source_location::current()) {
+      wait_in(event_.waiting_, awaiting, WaitNote(WaitKind::event, &event_), at);
     }
     /// Fails with ECANCELED if the task was asked to stop, or the event was destroyed, before the
     /// event was set.

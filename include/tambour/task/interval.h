@@ -104,7 +104,9 @@ class [[nodiscard]] Interval::Tick final : private detail::Sleep {
   using Sleep::await_ready;
 
   template <HasTaskContext Promise>
-  void await_suspend(std::coroutine_handle<Promise> awaiting) {
+  void await_suspend(std::coroutine_handle<Promise> awaiting,
+                     std::source_location at = std::source_location::current()) {
+    note_sleep_until(awaiting, interval_->next_, at);
     interval_->begin_wait(*this);
     sleep(awaiting, [this](Timer& timer) { timer.start_at(interval_->next_); });
   }

@@ -40,8 +40,9 @@ class JoinWait : public TaskWait {
  public:
   [[nodiscard]] bool await_ready() const noexcept;
   template <HasTaskContext Promise>
-  void await_suspend(std::coroutine_handle<Promise> awaiting) {
-    wait_in(queue(), awaiting);
+  void await_suspend(std::coroutine_handle<Promise> awaiting,
+                     std::source_location at = std::source_location::current()) {
+    wait_in(queue(), awaiting, WaitNote(WaitKind::join, handle_), at);
   }
 
  protected:

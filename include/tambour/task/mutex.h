@@ -106,8 +106,9 @@ class [[nodiscard]] TaskMutex::Lock final : private detail::TaskWait {
 
   [[nodiscard]] bool await_ready() noexcept { return mutex_.acquire(); }
   template <HasTaskContext Promise>
-  void await_suspend(std::coroutine_handle<Promise> awaiting) {
-    wait_in(mutex_.waiting_, awaiting);
+  void await_suspend(std::coroutine_handle<Promise> awaiting,
+                     std::source_location at = std::source_location::current()) {
+    wait_in(mutex_.waiting_, awaiting, WaitNote(WaitKind::mutex, &mutex_), at);
   }
   Result<Guard> await_resume() noexcept {
     if (error() != 0) return std::unexpected(system_error(error()));

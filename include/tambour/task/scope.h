@@ -19,6 +19,7 @@
 #include <tambour/base/result.h>
 #include <tambour/detail/ready_node.h>
 #include <tambour/detail/stop_hook.h>
+#include <tambour/detail/task_list.h>
 #include <tambour/loop/event_loop.h>
 #include <tambour/task/awaitable.h>
 #include <tambour/task/join_handle.h>  // IWYU pragma: export
@@ -164,7 +165,9 @@ class TaskScope final : private detail::TaskObserver {
 
     [[nodiscard]] bool await_ready() const noexcept { return scope_->empty(); }
     template <HasTaskContext Promise>
-    void await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
+    void await_suspend(std::coroutine_handle<Promise> awaiting,
+                       std::source_location at = std::source_location::current()) noexcept {
+      note_wait(awaiting, WaitNote(WaitKind::join, scope_), at);
       awaiting_ = awaiting;
       set_created_at(awaiting.promise().context().spawned_at);
       scope_->joins_.push_back(*this);
@@ -196,8 +199,9 @@ class TaskScope final : private detail::TaskObserver {
     ~Join() = default;
 
     template <HasTaskContext Promise>
-    void await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
-      JoinToEnd::await_suspend(awaiting);
+    void await_suspend(std::coroutine_handle<Promise> awaiting,
+                       std::source_location at = std::source_location::current()) noexcept {
+      JoinToEnd::await_suspend(awaiting, at);
       const TaskContext& context = awaiting.promise().context();
       context.waits.add(*this, context.stop);
     }
@@ -272,7 +276,7 @@ class TaskScope final : private detail::TaskObserver {
   detail::loop::Core* core_;  ///< Reference-counted; may outlive the loop.
   std::stop_source stop_;
   TaskContext context_;  ///< Of the tasks that were spawned in the place of the first one.
-  detail::ObservedTasks tasks_;
+  detail::TaskList tasks_;
   std::size_t size_ = 0;
   /// Set by the destructor, for member functions that are still on the stack.
   bool* destroyed_ = nullptr;

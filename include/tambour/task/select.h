@@ -69,10 +69,11 @@ class [[nodiscard]] Select final : public WhenAny<Ts...> {
   using WhenAny<Ts...>::WhenAny;
 
   template <HasTaskContext Promise>
-  bool await_suspend(std::coroutine_handle<Promise> awaiting) {
+  bool await_suspend(std::coroutine_handle<Promise> awaiting,
+                     std::source_location at = std::source_location::current()) {
     constexpr std::size_t count = sizeof...(Ts);
     const std::size_t first = detail::first_branch(*awaiting.promise().context().loop, count);
-    return this->begin(awaiting, count, [this, first] {
+    return this->begin(awaiting, count, at, [this, first] {
       const auto branches = std::apply(
           [](auto&... task) {
             return std::array<detail::TaskPromiseBase*, sizeof...(Ts)>{&task.promise()...};

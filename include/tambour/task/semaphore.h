@@ -148,9 +148,10 @@ class [[nodiscard]] TaskSemaphore::Acquire final : private detail::AssignedTaskW
     return error() != 0 || semaphore_.take(count_);
   }
   template <HasTaskContext Promise>
-  void await_suspend(std::coroutine_handle<Promise> awaiting) {
+  void await_suspend(std::coroutine_handle<Promise> awaiting,
+                     std::source_location at = std::source_location::current()) {
     state_ = State::waiting;
-    wait_in(semaphore_.waiting_, awaiting);
+    wait_in(semaphore_.waiting_, awaiting, WaitNote(WaitKind::semaphore, &semaphore_), at);
   }
   Result<Permit> await_resume() noexcept {
     if (error() != 0) return std::unexpected(system_error(error()));

@@ -59,6 +59,14 @@ class Sleep {
     stop_.emplace(context.stop, Stop{*this, loop::core_of(*context.loop)});
   }
 
+  template <HasTaskContext Promise>
+  static void note_sleep_until(std::coroutine_handle<Promise> awaiting, TimePoint time,
+                               const std::source_location& at) noexcept {
+    const Duration left =
+        time == never ? Duration::max() : time - awaiting.promise().context().loop->now();
+    note_wait(awaiting, WaitNote(WaitKind::sleep, left), at);
+  }
+
   [[nodiscard]] bool is_cancelled() const noexcept { return cancelled_; }
   /// The wait fails with ECANCELED in a later iteration. No effect after the loop was destroyed.
   void cancel(const loop::Core& core) noexcept;
@@ -98,7 +106,9 @@ class SleepFor final : private detail::Sleep {
   using Sleep::await_ready;
 
   template <HasTaskContext Promise>
-  bool await_suspend(std::coroutine_handle<Promise> awaiting) {
+  bool await_suspend(std::coroutine_handle<Promise> awaiting,
+                     std::source_location at = std::source_location::current()) {
+    note_wait(awaiting, WaitNote(WaitKind::sleep, delay_), at);
     sleep(awaiting, [this](Timer& timer) { timer.start(delay_); });
     return true;
   }
@@ -138,7 +148,9 @@ class SleepUntil final : private detail::Sleep {
   using Sleep::await_ready;
 
   template <HasTaskContext Promise>
-  void await_suspend(std::coroutine_handle<Promise> awaiting) {
+  void await_suspend(std::coroutine_handle<Promise> awaiting,
+                     std::source_location at = std::source_location::current()) {
+    note_sleep_until(awaiting, time_, at);
     sleep(awaiting, [this](Timer& timer) { timer.start_at(time_); });
   }
 
@@ -177,8 +189,10 @@ class ReadinessWait final : private detail::ReadyNode {
   [[nodiscard]] static bool await_ready() noexcept { return false; }
 
   template <HasTaskContext Promise>
-  bool await_suspend(std::coroutine_handle<Promise> awaiting) {
+  bool await_suspend(std::coroutine_handle<Promise> awaiting,
+                     std::source_location at = std::source_location::current()) {
     const TaskContext& context = awaiting.promise().context();
+    note_wait(awaiting, WaitNote(WaitKind::readiness, fd_), at);
     awaiting_ = awaiting;
     watcher_.emplace(
         *context.loop, fd_, interest_, [this](Events events) { finish(events); }, Trigger::level,

@@ -157,8 +157,9 @@ class [[nodiscard("a task does nothing until it is awaited or spawned")]] Task {
       return false;
     }
     template <HasTaskContext Promise>
-    void await_suspend(std::coroutine_handle<Promise> awaiting) {
-      promise_->await_from(awaiting, promise_);
+    void await_suspend(std::coroutine_handle<Promise> awaiting,
+                       std::source_location at = std::source_location::current()) {
+      promise_->await_from(awaiting, promise_, at);
       detail::Resumption::transfer(awaiting, promise_->handle());
     }
     T await_resume() { return static_cast<promise_type&>(*promise_).take(); }

@@ -267,7 +267,9 @@ class [[nodiscard]] ConcurrentChannel<T>::Send final : private detail::SharedTas
     return put();
   }
   template <HasTaskContext Promise>
-  bool await_suspend(std::coroutine_handle<Promise> awaiting) {
+  bool await_suspend(std::coroutine_handle<Promise> awaiting,
+                     std::source_location at = std::source_location::current()) {
+    note_wait(awaiting, WaitNote(WaitKind::send, &state()), at);
     set_item(&item_);
     return wait_in(channel().senders, awaiting, [this] { return put(); });
   }
@@ -306,7 +308,9 @@ class [[nodiscard]] ConcurrentChannel<T>::Receive final : private detail::Shared
     return take();
   }
   template <HasTaskContext Promise>
-  bool await_suspend(std::coroutine_handle<Promise> awaiting) {
+  bool await_suspend(std::coroutine_handle<Promise> awaiting,
+                     std::source_location at = std::source_location::current()) {
+    note_wait(awaiting, WaitNote(WaitKind::receive, &state()), at);
     return wait_in(channel().receivers, awaiting, [this] { return take(); });
   }
   Result<T> await_resume() noexcept {

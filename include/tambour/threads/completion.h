@@ -180,8 +180,10 @@ class [[nodiscard("nothing happens until this is awaited")]] FromCallback final
   [[nodiscard]] static bool await_ready() noexcept { return false; }
 
   template <HasTaskContext Promise>
-  bool await_suspend(std::coroutine_handle<Promise> awaiting) {
+  bool await_suspend(std::coroutine_handle<Promise> awaiting,
+                     std::source_location at = std::source_location::current()) {
     const TaskContext& context = awaiting.promise().context();
+    note_wait(awaiting, WaitNote(WaitKind::callback), at);
     awaiting_ = awaiting;
     state_ = new detail::CompletionStateOf<T>;
     Completion<T> completion(*state_);

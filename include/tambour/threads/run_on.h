@@ -48,8 +48,10 @@ class [[nodiscard("nothing happens until this is awaited")]] RunOn {
   [[nodiscard]] static bool await_ready() noexcept { return false; }
 
   template <HasTaskContext Promise>
-  void await_suspend(std::coroutine_handle<Promise> awaiting) {
+  void await_suspend(std::coroutine_handle<Promise> awaiting,
+                     std::source_location at = std::source_location::current()) {
     const TaskContext& context = awaiting.promise().context();
+    note_wait(awaiting, WaitNote(WaitKind::loop, &to_), at);
     awaiting_ = awaiting;
     call_->start(*context.loop, to_, awaiting, context);
     stop_.emplace(context.stop, Stop{*call_});

@@ -172,8 +172,10 @@ class WorkerPool::Run {
   [[nodiscard]] static bool await_ready() noexcept { return false; }
 
   template <HasTaskContext Promise>
-  void await_suspend(std::coroutine_handle<Promise> awaiting) {
+  void await_suspend(std::coroutine_handle<Promise> awaiting,
+                     std::source_location at = std::source_location::current()) {
     const TaskContext& context = awaiting.promise().context();
+    note_wait(awaiting, WaitNote(WaitKind::worker, &pool_), at);
     awaiting_ = awaiting;
     call_->start(pool_, *context.loop, awaiting, context.stop, when_stopped_, context.spawned_at);
     stop_.emplace(context.stop, Stop{*call_});

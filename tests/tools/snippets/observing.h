@@ -1,0 +1,3 @@
+// Names that docs/observing.md does not declare.
+extern EventLoop& loop;
+extern EventLoop& other_loop;
