@@ -40,10 +40,10 @@ class Connect final : public IoWait {
     return true;
   }
 
-  [[nodiscard]] std::int32_t connect(backend::System& system) const noexcept {
-    return io::retry([&] { return system.connect(fd(), to_.data(), to_.size()); });
   [[nodiscard]] WaitKind wait_kind() const noexcept override { return WaitKind::connect; }
 
+  [[nodiscard]] std::int32_t connect(backend::System& system) const noexcept {
+    return io::retry([&] { return system.connect(fd(), to_.data(), to_.size()); });
   }
 
   /// The result of a connect(2) that failed with EINPROGRESS.

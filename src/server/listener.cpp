@@ -43,9 +43,9 @@ class Accept final : public IoWait {
     backend::System& system = core.backend().system();
     return finish(io::retry([&] { return system.accept4(fd(), nullptr, nullptr, flags); }));
   }
+  [[nodiscard]] WaitKind wait_kind() const noexcept override { return WaitKind::accept; }
 };
 
-  [[nodiscard]] WaitKind wait_kind() const noexcept override { return WaitKind::accept; }
 /// Returns whether accept(2) reported an error of the pending connection and not of the listener:
 /// accept(2), "Error handling", "treat them like EAGAIN".
 bool is_error_of_connection(int error) noexcept {
