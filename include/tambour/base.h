@@ -5,6 +5,7 @@
 #include <tambour/base/callback.h>   // IWYU pragma: export
 #include <tambour/base/clock.h>      // IWYU pragma: export
 #include <tambour/base/cxx23.h>      // IWYU pragma: export
+#include <tambour/base/log.h>        // IWYU pragma: export
 #include <tambour/base/priority.h>   // IWYU pragma: export
 #include <tambour/base/result.h>     // IWYU pragma: export
 #include <tambour/base/unique_fd.h>  // IWYU pragma: export

@@ -13,6 +13,7 @@
 #include <tambour/task/combinators.h>
 
 #include "base/check.h"
+#include "base/log/log_site.h"
 #include "server/acceptor_group.h"
 #include "server/connections_max.h"
 #include "task/scope_access.h"
@@ -131,6 +132,12 @@ void Acceptor::accept(const std::source_location& served_at) {
   for (Listener& listener : listeners_) accepting_->spawn(accept_all(listener), served_at);
 }
 
+void Acceptor::log_full() const noexcept {
+  static constinit base::LogSite site(LogLevel::warning, "server",
+                                      "accepting is paused: the server is full");
+  site.write({{"connections", connections()}});
+}
+
 /// While the server is full, waits for capacity, unless an unfinished handshake could be displaced.
 /// If one can, or if another listener has reached a common limit since is_full() was checked, the
 /// accepted stream waits, unless the server is stopped: a stream that was accepted before the stop
@@ -138,6 +145,7 @@ void Acceptor::accept(const std::source_location& served_at) {
 Task<> Acceptor::accept_all(Listener& listener) {
   for (;;) {
     for (capacity_.reset(); is_full() && handshakes_.empty(); capacity_.reset()) {
+      log_full();
       if (!co_await capacity_.wait()) co_return;
     }
     std::optional<Result<SocketStream>> accepted;
@@ -356,6 +364,8 @@ void Acceptor::stop() noexcept {
 }
 
 void Acceptor::begin_shutdown() noexcept {
+  static constinit base::LogSite site(LogLevel::info, "server", "shutting down");
+  site.write({{"connections", connections()}});
   stop();
   begin_drain();
   shutdown_.request_stop();

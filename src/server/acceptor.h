@@ -77,6 +77,7 @@ class Acceptor final : public detail::LoopOwned, public net::ConnectionOwner {
   void stop() noexcept;
   /// Calls stop(), and requests a stop of the shutdown token, whose callbacks run here.
   void begin_shutdown() noexcept;
+  void log_full() const noexcept;
   /// Requests the handlers to stop, ends PROXY headers and handshakes and closes all connections.
   void expire_grace() noexcept;
   /// For a server on one loop: stops accepting and waits until everything has ended, or been ended

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/log/log_site.h"
 
 namespace tambour::detail::server {
 namespace {
@@ -93,10 +94,28 @@ void write_line(const std::optional<Endpoint>& endpoint,
   standard_error.write({line.data(), static_cast<std::size_t>(left.data() - line.data()) + 1});
 }
 
+void log_exception(const std::optional<Endpoint>& endpoint,
+                   const std::exception_ptr& thrown) noexcept {
+  static constinit base::LogSite site(LogLevel::error, "server", "a handler has thrown");
+  if (!base::LogSite::is_enabled()) return;
+  try {
+    const std::string server = endpoint ? endpoint->to_string() : std::string();
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const std::exception& exception) {
+      site.write({{"server", server}, {"exception", exception.what()}});
+    } catch (...) {
+      site.write({{"server", server}, {"exception", "of an unknown type"}});
+    }
+  } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): it is counted.
+  }
+}
+
 }  // namespace
 
 void ErrorReporter::report_or_throw(std::exception_ptr thrown) {
   add_to_count();
+  log_exception(endpoint_, thrown);
   if (!on_error_) return write_line(endpoint_, thrown);
   on_error_(std::move(thrown));
 }

@@ -16,6 +16,7 @@
 
 #include "backend/system.h"
 #include "base/failure.h"
+#include "base/log/log_site.h"
 #include "io/transport.h"
 #include "loop/core.h"
 #include "net/socket_calls.h"
@@ -98,6 +99,17 @@ Result<int> get_option(int fd, int level, int option) noexcept {
   return value;
 }
 
+void log_pause(int error, Duration pause) noexcept {
+  static constinit base::LogSite site(LogLevel::warning, "server",
+                                      "accepting is paused: accept() failed");
+  if (!base::LogSite::is_enabled()) return;
+  try {
+    site.write({{"error", system_error(error).message()},
+                {"pause_ms", std::chrono::floor<std::chrono::milliseconds>(pause).count()}});
+  } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): it will happen again.
+  }
+}
+
 }  // namespace
 
 Result<Listener> Listener::open(EventLoop& loop, const Endpoint& at, const ListenOptions& options,
@@ -161,6 +173,7 @@ Task<Result<SocketStream>> Listener::accept() {
     const bool is_of_connection = is_error_of_connection(-outcome);
     if (!is_of_connection && !is_shortage(-outcome)) co_return base::failure(outcome);
     if (!is_of_connection || ++connection_errors > connection_errors_in_a_row_max) {
+      log_pause(-outcome, pause);
       if (auto slept = co_await sleep_for(pause, {}); !slept)
         co_return std::unexpected(slept.error());
       pause = std::min(pause * 2, accept_pause_max);

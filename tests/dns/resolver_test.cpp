@@ -13,6 +13,7 @@
 #include <tambour/tambour.h>
 
 #include "dns/resolver_fixture.h"
+#include "support/log_lines.h"
 
 namespace tambour::resolver_test {
 namespace {
@@ -236,6 +237,7 @@ TEST_F(DnsResolving, tries_the_next_server_after_servfail_or_refused) {
 }
 
 TEST_F(DnsResolving, fails_over_from_a_dead_server) {
+  test::LogLines log;
   servers[0]->set_change([](const dns::Message&, dns::Message&, bool) { return false; });
   const TimePoint begin = simulation.now();
   EXPECT_EQ(text_of("www.example.org"), "2001:db8::1 192.0.2.1");
@@ -253,9 +255,12 @@ TEST_F(DnsResolving, fails_over_from_a_dead_server) {
   }
   EXPECT_LE(servers[0]->udp_questions, count * 5U / 100);
   EXPECT_GE(servers[0]->udp_questions, 1U) << "nothing would notice that it is back";
+  EXPECT_TRUE(log.has("component=dns message=\"a name server does not answer\" server="));
+  EXPECT_FALSE(log.has("answers again"));
   servers[0]->set_change(nullptr);
   servers[1]->set_change([](const dns::Message&, dns::Message&, bool) { return false; });
   EXPECT_EQ(text_of("again.www.example.org"), "Name or service not known");
+  EXPECT_TRUE(log.has("message=\"a name server answers again\" server="));
 }
 
 TEST_F(DnsResolving, fails_over_from_a_server_that_does_not_listen) {

@@ -47,6 +47,7 @@ Task<int> use_handles(EventLoop& loop) {
   auto first = jobs.spawn(twice(std::vector<int>(10, 1)));
   auto second = jobs.spawn(with_stop_token(stop.get_token(), sleep_for(std::chrono::hours(1))));
   auto third = jobs.spawn(as_task(uncancellable(sleep_for(std::chrono::hours(1)))));
+  EXPECT_NE(dump_tasks(loop).find("sleep"), std::string::npos);
   stop.request_stop();
   const Result<> stopped = co_await second.join();
   EXPECT_EQ(stopped.error(), system_error(ECANCELED));

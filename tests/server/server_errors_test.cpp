@@ -19,6 +19,7 @@
 #include <tambour/net/tcp.h>
 #include <tambour/task/sleep.h>
 
+#include "support/log_lines.h"
 #include "support/streams.h"
 #include "transports/every_transport.h"
 
@@ -91,11 +92,32 @@ TEST_P(ServerErrors, exceptions_of_handlers_are_reported_and_the_server_keeps_se
 }
 
 TEST_P(ServerErrors, exceptions_of_handlers_that_are_no_coroutines_are_reported) {
+  test::LogLines log;
   listen();
   server->serve([](TcpStream) -> Task<> { throw std::runtime_error("no coroutine"); });
   run(say_and_wait_for_end(server->endpoint()));
   EXPECT_EQ(errors, std::vector<std::string>{"no coroutine"});
   EXPECT_EQ(server->connections(), 0U);
+  EXPECT_TRUE(log.has("level=error component=server message=\"a handler has thrown\" server=127."));
+  EXPECT_TRUE(log.has("exception=\"no coroutine\""));
+}
+
+TEST_P(ServerErrors, a_full_server_and_its_shutdown_are_logged) {
+  test::LogLines log;
+  listen({.connections_max = 1});
+  server->serve([](TcpStream peer) -> Task<> {
+    Buffer buffer;
+    static_cast<void>(co_await peer.read(buffer));
+  });
+  run([](TcpServer& full, test::LogLines& lines) -> Task<> {
+    const auto first = co_await test::connect_to(full.endpoint());
+    EXPECT_TRUE(first);
+    while (!lines.has("message=\"accepting is paused: the server is full\" connections=1"))
+      static_cast<void>(co_await sleep_for(1ms));
+    EXPECT_FALSE(lines.has("shutting down"));
+    co_await full.shut_down(0s);
+  }(*server, log));
+  EXPECT_TRUE(log.has("level=info component=server message=\"shutting down\" connections=1"));
 }
 
 TEST_P(ServerErrors, exceptions_of_callbacks_are_reported_and_close_only_their_connection) {

@@ -18,6 +18,7 @@
 
 #include <tambour/tambour.h>
 
+#include "support/log_lines.h"
 #include "support/scale.h"
 #include "support/streams.h"
 #include "support/temporary_folder.h"
@@ -247,10 +248,13 @@ TEST_F(TlsContexts, a_reload_is_atomic_and_a_bad_one_changes_nothing) {
   EXPECT_EQ(shake_hands(server, "localhost").subject, "CN=one");
   put("two");
   EXPECT_EQ(shake_hands(server, "localhost").subject, "CN=one");
+  test::LogLines log;
   EXPECT_TRUE(server.reload());
+  EXPECT_TRUE(log.has("component=tls message=\"certificates were loaded again\""));
   EXPECT_EQ(shake_hands(server, "localhost").subject, "CN=two");
   write_file(certificate, "half a certifi");
   const auto bad = server.reload();
+  EXPECT_TRUE(log.has("message=\"certificates could not be loaded again\" reason="));
   ASSERT_FALSE(bad);
   EXPECT_EQ(bad.error().error, tls::ErrorCode::file_unreadable);
   EXPECT_NE(bad.error().message.find(certificate), std::string::npos);

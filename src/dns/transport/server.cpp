@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 
 #include "base/clock.h"
+#include "base/log/log_site.h"
 #include "dns/resolver/engine.h"
 #include "loop/core.h"
 
@@ -23,6 +25,14 @@ constexpr std::int64_t probe_interval_ns = 1000 * ms;
 constexpr unsigned probe_queries = 32;
 constexpr std::int64_t cookie_regression_ns = 120'000 * ms;
 constexpr std::int64_t without_edns_ns = 600'000 * ms;
+
+void log_server(base::LogSite& site, const Endpoint& endpoint) noexcept {
+  if (!base::LogSite::is_enabled()) return;
+  try {
+    site.write({{"server", endpoint.to_string()}});
+  } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): the statistics have it.
+  }
+}
 
 }  // namespace
 
@@ -65,6 +75,10 @@ UdpPort* Server::port(Error& error) {
 }
 
 void Server::answered(std::int64_t round_trip_ns) noexcept {
+  if (is_dead()) {
+    static constinit base::LogSite site(LogLevel::info, "dns", "a name server answers again");
+    log_server(site, endpoint_);
+  }
   failures_ = 0;
   // RFC 6298, section 2.
   if (smoothed_ns_ == 0) {
@@ -78,8 +92,14 @@ void Server::answered(std::int64_t round_trip_ns) noexcept {
 }
 
 void Server::refused(std::int64_t now_ns) noexcept {
+  if (!is_dead()) log_death();
   failures_ = std::max(failures_, failures_max);
   probed_ns_ = now_ns;
+}
+
+void Server::log_death() const noexcept {
+  static constinit base::LogSite site(LogLevel::warning, "dns", "a name server does not answer");
+  log_server(site, endpoint_);
 }
 
 std::int64_t Server::cost_ns() const noexcept {

@@ -37,7 +37,9 @@ class Server {
   // Selection. An answer, a time that passed without one, and a port on which nothing listens or a
   // connection that cannot be made.
   void answered(std::int64_t round_trip_ns) noexcept;
-  void timed_out() noexcept { ++failures_; }
+  void timed_out() noexcept {
+    if (++failures_ == failures_max) log_death();
+  }
   void refused(std::int64_t now_ns) noexcept;
   /// True if it has not answered lately: it is queried only if all others fail, and now and then in
   /// addition to another.
@@ -77,6 +79,8 @@ class Server {
 
  private:
   static constexpr unsigned failures_max = 2;
+
+  void log_death() const noexcept;
   static constexpr std::size_t ports_open = 4;
   static constexpr std::size_t client_cookie_bytes = 8;
 

@@ -16,6 +16,7 @@
 
 #include <openssl/err.h>
 
+#include "base/log/log_site.h"
 #include "tls/filter.h"
 #include "tls/outcome.h"
 
@@ -68,6 +69,17 @@ bool share_name(const Identity& a, const Identity& b) noexcept {
 }
 
 }  // namespace
+
+void log_reload(const tls::Failure* failure) noexcept {
+  static constinit base::LogSite loaded(LogLevel::info, "tls", "certificates were loaded again");
+  static constinit base::LogSite failed(LogLevel::error, "tls",
+                                        "certificates could not be loaded again");
+  if (failure == nullptr) {
+    loaded.write({});
+  } else {
+    failed.write({{"reason", failure->message}});
+  }
+}
 
 Loaded<std::string> encode_alpn(const std::vector<std::string>& protocols) {
   std::string encoded;

@@ -169,6 +169,9 @@ class ClientGeneration final : public Generation {
   Sessions sessions_;
 };
 
+/// `failure` is null if the context was loaded.
+void log_reload(const tls::Failure* failure) noexcept;
+
 /// What the handles of a context share. Thread: callable from any thread.
 template <class G>
 class State {
@@ -194,6 +197,7 @@ class State {
     for (;;) {
       const auto former = current();
       auto loaded = G::load(former->options(), former.get());
+      log_reload(loaded ? nullptr : &loaded.error());
       if (!loaded) return std::unexpected(std::move(loaded.error()));
       const std::scoped_lock lock(mutex_);
       if (current_ != former) continue;  // Another thread has set other options meanwhile.
