@@ -10,6 +10,7 @@ install(TARGETS tambour EXPORT tambourTargets
 install(DIRECTORY include/tambour DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(PROGRAMS tools/tambour-check-coroutines DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(FILES tools/tambour_gdb.py DESTINATION ${CMAKE_INSTALL_DATADIR}/tambour)
+install(DIRECTORY tools/bpftrace DESTINATION ${CMAKE_INSTALL_DATADIR}/tambour)
 install(EXPORT tambourTargets NAMESPACE tambour::
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/tambour)
 

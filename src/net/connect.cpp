@@ -13,6 +13,7 @@
 
 #include "backend/system.h"
 #include "base/failure.h"
+#include "base/probe.h"
 #include "io/transport.h"
 #include "loop/core.h"
 #include "net/socket_calls.h"
@@ -23,8 +24,9 @@ namespace {
 class Connect final : public IoWait {
  public:
   Connect(Socket& socket, const Endpoint& to) noexcept
-      : IoWait(socket, Events::write, detail::FirstCall::at_once), to_(to) {}
+      : IoWait(socket, Events::write, detail::FirstCall::at_once), to_(to), fd_(socket.fd()) {}
   [[nodiscard]] Error await_resume() const noexcept {
+    TAMBOUR_PROBE2(connect, fd_, -outcome);
     return outcome < 0 ? system_error(outcome) : Error();
   }
 
@@ -60,6 +62,7 @@ class Connect final : public IoWait {
   }
 
   Endpoint to_;
+  int fd_;
   bool in_progress_ = false;
 };
 

@@ -17,6 +17,7 @@
 #include "backend/system.h"
 #include "base/failure.h"
 #include "base/log/log_site.h"
+#include "base/probe.h"
 #include "io/transport.h"
 #include "loop/core.h"
 #include "net/socket_calls.h"
@@ -163,6 +164,7 @@ Task<Result<SocketStream>> Listener::accept() {
     const int outcome = co_await Accept(socket_, !in_a_row_);
     if (outcome >= 0) {
       ++accepted_;
+      TAMBOUR_PROBE1(accept, outcome);
       EventLoop& loop = socket_.loop();
       const std::uint64_t iteration = loop::core_of(loop).iteration_number();
       in_a_row_ = iteration - std::exchange(accepted_in_iteration_, iteration) <= 1;

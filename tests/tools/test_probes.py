@@ -1,6 +1,7 @@
-"""Verifies that the library has exactly the static probes that docs/observing.md describes.
+"""Verifies that the library has exactly the static probes that docs/observing.md describes, and
+that bpftrace accepts the scripts for them.
 
-usage: test_probes.py LIBRARY
+usage: test_probes.py LIBRARY [SHARED_LIBRARY]
 """
 
 import re
@@ -12,7 +13,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 # The number of arguments of each probe.
-PROBES = {"poll": 1, "submit": 2, "complete": 2, "timer": 2, "dispatch": 1}
+PROBES = {"poll": 1, "submit": 2, "complete": 2, "timer": 2, "dispatch": 1, "accept": 1,
+          "connect": 2, "request_begin": 2, "request_end": 2, "lookup_begin": 3, "lookup_end": 2}
 
 NOTE = re.compile(r"Provider: tambour\n\s+Name: (\w+)\n[^\n]*\n\s+Arguments: ([^\n]*)\n")
 
@@ -26,6 +28,24 @@ def probes_of(notes: str) -> dict[str, set[int]]:
     return found
 
 
+def check_scripts(library: str) -> bool:
+    """Compiles each script of tools/bpftrace for the probes of `library`, without attaching."""
+    if shutil.which("bpftrace") is None:
+        print("bpftrace is not installed: its scripts are not checked")
+        return True
+    passed = True
+    scripts = sorted((ROOT / "tools/bpftrace").glob("*.bt"))
+    for script in scripts:
+        ran = subprocess.run(["bpftrace", "-d", script, library, "5"], capture_output=True,
+                             text=True, check=False, timeout=120)
+        errors = [line for line in (ran.stdout + ran.stderr).splitlines()
+                  if "ERROR" in line and "RLIMIT_MEMLOCK" not in line]
+        compiled = "ret i64 0" in ran.stdout + ran.stderr
+        print(f"{script.name}: compiled: {compiled} {errors}")
+        passed = passed and compiled and not errors
+    return passed and len(scripts) > 0
+
+
 def main() -> int:
     if shutil.which("readelf") is None:
         print("skipped: readelf is not installed")
@@ -37,7 +57,9 @@ def main() -> int:
     described = set(re.findall(r"^\| `tambour:(\w+)` \|", document, re.MULTILINE))
     print(f"in the library: {found}\nin docs/observing.md: {sorted(described)}")
     expected = {name: {count} for name, count in PROBES.items()}
-    return 0 if found == expected and described == set(PROBES) else 1
+    if found != expected or described != set(PROBES):
+        return 1
+    return 0 if len(sys.argv) < 3 or check_scripts(sys.argv[2]) else 1
 
 
 if __name__ == "__main__":

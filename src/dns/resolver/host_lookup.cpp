@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/failure.h"
+#include "base/probe.h"
 #include "dns_message/wire_name.h"
 
 namespace tambour::dns::detail {
@@ -50,6 +51,7 @@ HostLookup::HostLookup(Engine& engine, std::string_view host, AddressFamily fami
     : engine_(engine), host_(host), family_(family), report_(report) {}
 
 HostLookup::State HostLookup::start() {
+  TAMBOUR_PROBE3(lookup_begin, this, host_.data(), host_.size());
   // For getaddrinfo(3), a name ends at its first null byte.
   if (host_.empty() || host_.contains('\0')) {
     finish(eai_error(EAI_NONAME));
@@ -109,14 +111,12 @@ void HostLookup::next_source() {
         return begin_dns();
       case Source::Kind::local_only:
         if (is_below(host_, "local")) {
-          state_ = State::fallback;
-          return;
+          return fall_back();
         }
         end_source(Status::unavailable);
         break;
       case Source::Kind::other:
-        state_ = State::fallback;
-        return;
+        return fall_back();
     }
   }
 }
@@ -141,10 +141,7 @@ void HostLookup::end_source(Status status) {
 }
 
 void HostLookup::begin_dns() {
-  if (!engine_->configuration().has_servers()) {
-    state_ = State::fallback;
-    return;
-  }
+  if (!engine_->configuration().has_servers()) return fall_back();
   if (const dns::ErrorCode error = parse_name(host_, name_); error != no_error) {
     source_error_ = EAI_NONAME;
     end_source(Status::not_found);
@@ -263,6 +260,12 @@ void HostLookup::finish(Error error) {
   if (state_ != State::pending) return;
   state_ = State::done;
   error_ = error;
+  TAMBOUR_PROBE2(lookup_end, this, error.value());
+}
+
+void HostLookup::fall_back() noexcept {
+  state_ = State::fallback;
+  TAMBOUR_PROBE2(lookup_end, this, 0);
 }
 
 const std::vector<IpAddress>& HostLookup::addresses() {

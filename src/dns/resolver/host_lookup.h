@@ -82,6 +82,7 @@ class HostLookup {
   void ask_candidate(const WireName& name);
   void end_candidate();
   [[nodiscard]] int search_error() const noexcept;
+  void fall_back() noexcept;
   void finish(Error error);
 
   EngineReference engine_;

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "base/probe.h"
 #include "http_message/characters.h"
 #include "http_message/failure.h"
 #include "loop/core.h"
@@ -97,6 +98,7 @@ void detail::Exchange::restart_response() noexcept {
 
 void detail::Exchange::start_handler() {
   const RequestHead& head = *head_;
+  TAMBOUR_PROBE2(request_begin, this, head.target.c_str());
   // RFC 9110, section 10.1.1: a request without a body has nothing to ask for.
   if (head.version != Version::http_1_0 && !wire_.is_body_complete()) {
     if (const auto expect = head.fields.get("Expect")) {
@@ -120,6 +122,7 @@ void detail::Exchange::finish(bool has_failed) {
   disconnected_.reset();
   const bool is_left = !response().has_ended();
   complete_response(has_failed);
+  TAMBOUR_PROBE2(request_end, this, code_of(response().status()));
   report_response();
   report_exception();
   end_use(is_left);
