@@ -6,6 +6,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <span>
 #include <utility>
 
 #include "metrics/state.h"
@@ -81,37 +82,48 @@ class FamilyWriter {
     to_.append("# TYPE ").append(name).append(" ").append(name_of(description_.kind)).append("\n");
   }
 
-  void append_computed(double value) {
-    append_name("", nullptr);
-    append_number(to_, value);
+  void append_computed(const std::vector<std::string>& values, const HistogramValue& value) {
+    if (description_.kind == Kind::histogram) {
+      append_histogram(
+          values, description_.bounds,
+          [&value](std::size_t i) { return i < value.counts.size() ? value.counts[i] : 0; },
+          value.sum);
+      return;
+    }
+    append_name("", values);
+    append_number(to_, value.sum);
     to_ += '\n';
   }
 
   void append_series(const detail::Series& series) {
     switch (description_.kind) {
       case Kind::counter:
-        append_integer("", series, detail::Family::counter(series).value());
+        append_integer("", series.values, detail::Family::counter(series).value());
         break;
       case Kind::gauge:
-        append_name("", &series);
+        append_name("", series.values);
         append_number(to_, detail::Family::gauge(series).value());
         to_ += '\n';
         break;
-      case Kind::histogram:
-        append_histogram(series, family_.histogram(series));
+      case Kind::histogram: {
+        const Histogram histogram = family_.histogram(series);
+        append_histogram(
+            series.values, histogram.bounds(),
+            [&histogram](std::size_t i) { return histogram.count(i); }, histogram.sum());
         break;
+      }
     }
   }
 
  private:
   /// "name_suffix{label="value",le="bound"} ".
-  void append_name(std::string_view suffix, const detail::Series* series,
+  void append_name(std::string_view suffix, const std::vector<std::string>& values,
                    const double* bound = nullptr) {
     to_.append(description_.name).append(suffix);
     char before = '{';
-    for (std::size_t i = 0; series != nullptr && i < series->values.size(); ++i) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
       to_.append(1, std::exchange(before, ',')).append(description_.labels[i]).append("=\"");
-      append_escaped(to_, series->values[i], true);
+      append_escaped(to_, values[i], true);
       to_ += '"';
     }
     if (bound != nullptr) {
@@ -122,24 +134,26 @@ class FamilyWriter {
     to_ += before == '{' ? " " : "} ";
   }
 
-  void append_integer(std::string_view suffix, const detail::Series& series, std::uint64_t value,
-                      const double* bound = nullptr) {
-    append_name(suffix, &series, bound);
+  void append_integer(std::string_view suffix, const std::vector<std::string>& values,
+                      std::uint64_t value, const double* bound = nullptr) {
+    append_name(suffix, values, bound);
     to_.append(std::to_string(value)).append("\n");
   }
 
-  void append_histogram(const detail::Series& series, const Histogram& histogram) {
+  /// `count_of` returns the number of values in one bucket.
+  template <class CountOf>
+  void append_histogram(const std::vector<std::string>& values, std::span<const double> bounds,
+                        CountOf count_of, double sum) {
     std::uint64_t count = 0;
-    for (std::size_t i = 0; i <= histogram.bounds().size(); ++i) {
-      const bool is_last = i == histogram.bounds().size();
-      const double bound = is_last ? HUGE_VAL : histogram.bounds()[i];
-      count += histogram.count(i);
-      append_integer("_bucket", series, count, &bound);
+    for (std::size_t i = 0; i <= bounds.size(); ++i) {
+      const double bound = i == bounds.size() ? HUGE_VAL : bounds[i];
+      count += count_of(i);
+      append_integer("_bucket", values, count, &bound);
     }
-    append_name("_sum", &series);
-    append_number(to_, histogram.sum());
+    append_name("_sum", values);
+    append_number(to_, sum);
     to_ += '\n';
-    append_integer("_count", series, count);
+    append_integer("_count", values, count);
   }
 
   std::string& to_;
@@ -159,22 +173,25 @@ std::string_view content_type(Format format) noexcept {
 bool Exposition::next(std::string& text, std::size_t series_max) {
   std::size_t left = std::max<std::size_t>(series_max, 1);
   for (const detail::Family* family; (family = registry_.state_->family(family_)) != nullptr;
-       ++family_, series_ = 0) {
+       ++family_, series_ = 0, has_head_ = false) {
     FamilyWriter writer(text, *family, format_);
-    if (const auto function = family->function(); function != nullptr) {
-      if (function->is_removed()) continue;
-      if (left == 0) return true;
-      double value = 0;
-      if (!function->compute(value)) continue;
+    const auto write_head = [&] {
       --left;
-      writer.append_head();
-      writer.append_computed(value);
-      continue;
+      if (!std::exchange(has_head_, true)) writer.append_head();
+    };
+    for (detail::Computed computed; (computed = family->computed(series_)).function != nullptr;
+         ++series_) {
+      if (computed.function->is_removed()) continue;
+      if (left == 0) return true;
+      HistogramValue value;
+      if (!computed.function->compute(value)) continue;
+      write_head();
+      writer.append_computed(computed.values, value);
     }
+    if (family->is_computed()) continue;
     for (const detail::Series* series; (series = family->series(series_)) != nullptr; ++series_) {
       if (left == 0) return true;
-      --left;
-      if (series_ == 0) writer.append_head();
+      write_head();
       writer.append_series(*series);
     }
   }

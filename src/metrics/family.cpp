@@ -57,21 +57,33 @@ bool Registered::is_removed() const noexcept {
   return !function_;
 }
 
-bool Registered::compute(double& value) {
+bool Registered::compute(HistogramValue& value) {
   const std::lock_guard lock(mutex_);
   if (!function_) return false;
   value = function_();
   return true;
 }
 
-std::shared_ptr<Registered> Family::function() const {
+bool Family::is_computed() const {
   const std::lock_guard lock(mutex_);
-  return function_;
+  return !functions_.empty();
 }
 
-void Family::set_function(std::shared_ptr<Registered> function) {
+bool Family::add_function(Computed computed) {
   const std::lock_guard lock(mutex_);
-  function_ = std::move(function);
+  const auto found = std::ranges::find(functions_, computed.values, &Computed::values);
+  if (found == functions_.end()) {
+    functions_.push_back(std::move(computed));
+    return true;
+  }
+  if (!found->function->is_removed()) return false;
+  found->function = std::move(computed.function);
+  return true;
+}
+
+Computed Family::computed(std::size_t index) const {
+  const std::lock_guard lock(mutex_);
+  return index < functions_.size() ? functions_[index] : Computed{};
 }
 
 const Series& Family::find(std::span<const std::string_view> values) {

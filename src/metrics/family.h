@@ -34,17 +34,23 @@ struct Description {
 /// A function that computes a metric, until it is removed.
 class Registered {
  public:
-  explicit Registered(std::function<double()> function) : function_(std::move(function)) {}
+  explicit Registered(std::function<HistogramValue()> function) : function_(std::move(function)) {}
 
   /// Waits for a call by another thread.
   void remove() noexcept;
   [[nodiscard]] bool is_removed() const noexcept;
-  /// Returns false if the function was removed.
-  bool compute(double& value);
+  /// Returns false if the function was removed. A number is the sum.
+  bool compute(HistogramValue& value);
 
  private:
   mutable std::mutex mutex_;
-  std::function<double()> function_;
+  std::function<HistogramValue()> function_;
+};
+
+/// A series that a function computes.
+struct Computed {
+  std::vector<std::string> values;  ///< Of the labels.
+  std::shared_ptr<Registered> function;
 };
 
 struct Series {
@@ -59,9 +65,12 @@ class Family {
 
   [[nodiscard]] const Description& description() const noexcept { return description_; }
   [[nodiscard]] const std::string& help() const noexcept { return help_; }
-  /// The function that computes the metric, which then has no series.
-  [[nodiscard]] std::shared_ptr<Registered> function() const;
-  void set_function(std::shared_ptr<Registered> function);
+  /// True if functions compute the metric, which then has no other series.
+  [[nodiscard]] bool is_computed() const;
+  /// Adds a function for these values. Returns false if there is one, unless it was removed.
+  [[nodiscard]] bool add_function(Computed computed);
+  /// The function with this number; `function` is null if there is none.
+  [[nodiscard]] Computed computed(std::size_t index) const;
 
   /// Returns the series with these values, which it adds if there is none.
   const Series& find(std::span<const std::string_view> values);
@@ -81,7 +90,7 @@ class Family {
   const std::string help_;
   const std::size_t series_max_;
   mutable std::mutex mutex_;
-  std::shared_ptr<Registered> function_;
+  std::vector<Computed> functions_;
   CellBlocks cells_;
   std::vector<std::unique_ptr<Series>> series_;
   std::map<std::vector<std::string>, const Series*, std::less<>> by_values_;

@@ -79,6 +79,20 @@ Description describe_histogram(std::string name, std::vector<std::string> labels
           .bounds = {bounds.begin(), bounds.end()}};
 }
 
+/// The names and the values.
+std::pair<std::vector<std::string>, std::vector<std::string>> split(Labels labels) {
+  std::pair<std::vector<std::string>, std::vector<std::string>> parts;
+  for (auto& [name, value] : labels) {
+    parts.first.push_back(std::move(name));
+    parts.second.push_back(std::move(value));
+  }
+  return parts;
+}
+
+std::function<HistogramValue()> number_of(std::function<double()> function) {
+  return [function = std::move(function)] { return HistogramValue{.sum = function()}; };
+}
+
 }  // namespace
 
 detail::Family* Registry::State::find_name(std::string_view name) noexcept {
@@ -101,25 +115,26 @@ detail::Family& Registry::State::find(Description description, std::string help,
   const std::lock_guard lock(mutex_);
   detail::Family* const found = find_name(description.name);
   if (found == nullptr) return add(std::move(description), std::move(help), series_max);
-  if (found->description() != description || found->function() != nullptr)
-    fail_for_name(description.name);
+  if (found->description() != description || found->is_computed()) fail_for_name(description.name);
   return *found;
 }
 
 Registration Registry::State::add_function(Description description, std::string help,
-                                           std::function<double()> function) {
+                                           std::vector<std::string> values,
+                                           std::function<HistogramValue()> function) {
   check(description);
   auto registered = std::make_shared<detail::Registered>(std::move(function));
+  const std::string name = description.name;
   const std::lock_guard lock(mutex_);
-  detail::Family* found = find_name(description.name);
-  if (found == nullptr) {
+  detail::Family* found = find_name(name);
+  const bool is_new = found == nullptr;
+  if (is_new) {
     found = &add(std::move(description), std::move(help), 0);
-  } else {
-    const auto previous = found->function();
-    if (previous == nullptr || !previous->is_removed() || found->description() != description)
-      fail_for_name(description.name);
+  } else if (!found->is_computed() || found->description() != description) {
+    fail_for_name(name);
   }
-  found->set_function(registered);
+  if (!found->add_function({.values = std::move(values), .function = registered}))
+    fail_for_name(name);
   return Registration(std::move(registered));
 }
 
@@ -179,14 +194,36 @@ Family<Histogram> Registry::histograms(std::string name, std::string help,
 
 Registration Registry::counter_function(std::string name, std::string help,
                                         std::function<double()> function) {
-  return state_->add_function({.name = std::move(name), .kind = Kind::counter}, std::move(help),
-                              std::move(function));
+  return counter_function(std::move(name), std::move(help), {}, std::move(function));
 }
 
 Registration Registry::gauge_function(std::string name, std::string help,
                                       std::function<double()> function) {
-  return state_->add_function({.name = std::move(name), .kind = Kind::gauge}, std::move(help),
-                              std::move(function));
+  return gauge_function(std::move(name), std::move(help), {}, std::move(function));
+}
+
+Registration Registry::counter_function(std::string name, std::string help, Labels labels,
+                                        std::function<double()> function) {
+  auto [names, values] = split(std::move(labels));
+  return state_->add_function(
+      {.name = std::move(name), .kind = Kind::counter, .labels = std::move(names)}, std::move(help),
+      std::move(values), number_of(std::move(function)));
+}
+
+Registration Registry::gauge_function(std::string name, std::string help, Labels labels,
+                                      std::function<double()> function) {
+  auto [names, values] = split(std::move(labels));
+  return state_->add_function(
+      {.name = std::move(name), .kind = Kind::gauge, .labels = std::move(names)}, std::move(help),
+      std::move(values), number_of(std::move(function)));
+}
+
+Registration Registry::histogram_function(std::string name, std::string help, Labels labels,
+                                          std::span<const double> bounds,
+                                          std::function<HistogramValue()> function) {
+  auto [names, values] = split(std::move(labels));
+  return state_->add_function(describe_histogram(std::move(name), std::move(names), bounds),
+                              std::move(help), std::move(values), std::move(function));
 }
 
 template <>

@@ -20,8 +20,10 @@ class Registry::State {
   /// Returns the family with this description, which it adds if there is none. Aborts if its name
   /// has another description.
   detail::Family& find(detail::Description description, std::string help, std::size_t series_max);
+  /// `values` are those of the labels. Aborts if there is such a series.
   Registration add_function(detail::Description description, std::string help,
-                            std::function<double()> function);
+                            std::vector<std::string> values,
+                            std::function<HistogramValue()> function);
 
   /// The family with this number, in the order in which they were added; nullptr if there is none.
   [[nodiscard]] detail::Family* family(std::size_t index) const;

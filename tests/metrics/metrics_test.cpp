@@ -211,6 +211,50 @@ TEST(MetricsDeathTest, names_and_labels_are_checked) {
                "in ascending order");
 }
 
+TEST(Metrics, are_computed_for_labels_as_well) {
+  Registry registry;
+  metrics::Registration first =
+      registry.gauge_function("queued", "Calls.", {{"pool", "files"}}, [] { return 3.0; });
+  const metrics::Registration second =
+      registry.gauge_function("queued", "Calls.", {{"pool", "names"}}, [] { return 4.0; });
+  const metrics::Registration calls =
+      registry.counter_function("calls_total", "", {{"pool", "files"}}, [] { return 5.0; });
+  const metrics::Registration times = registry.histogram_function(
+      "times_seconds", "", {{"loop", "0"}}, std::vector{0.5, 2.0},
+      [] { return metrics::HistogramValue{.counts = {2, 1}, .sum = 1.25}; });
+  const std::string rest =
+      "queued{pool=\"names\"} 4\n"
+      "# TYPE calls_total counter\n"
+      "calls_total{pool=\"files\"} 5\n"
+      "# TYPE times_seconds histogram\n"
+      "times_seconds_bucket{loop=\"0\",le=\"0.5\"} 2\n"
+      "times_seconds_bucket{loop=\"0\",le=\"2\"} 3\n"
+      "times_seconds_bucket{loop=\"0\",le=\"+Inf\"} 3\n"
+      "times_seconds_sum{loop=\"0\"} 1.25\n"
+      "times_seconds_count{loop=\"0\"} 3\n";
+  const std::string head = "# HELP queued Calls.\n# TYPE queued gauge\n";
+  EXPECT_EQ(format_metrics(registry), head + "queued{pool=\"files\"} 3\n" + rest);
+  // In pieces, and without the series that was removed.
+  first = {};
+  std::string text;
+  Exposition exposition(registry);
+  while (exposition.next(text, 1)) {
+  }
+  EXPECT_EQ(text, head + rest);
+  first = registry.gauge_function("queued", "Calls.", {{"pool", "files"}}, [] { return 6.0; });
+  EXPECT_EQ(format_metrics(registry), head + "queued{pool=\"files\"} 6\n" + rest);
+}
+
+TEST(MetricsDeathTest, of_functions_with_the_same_labels_abort) {
+  Registry registry;
+  const auto add = [&](const metrics::Labels& labels) {
+    return registry.gauge_function("queued", "", labels, [] { return 3.0; });
+  };
+  const metrics::Registration first = add({{"pool", "files"}});
+  EXPECT_DEATH(static_cast<void>(add({{"pool", "files"}})), "queued is registered already");
+  EXPECT_DEATH(static_cast<void>(add({{"loop", "files"}})), "queued is registered already");
+}
+
 /// The parsers of the Python client understand both formats as they were meant.
 TEST(Metrics, are_read_by_the_client_of_prometheus) {
   if (std::system("/usr/bin/python3 -c 'import prometheus_client' 2>/dev/null") != 0)

@@ -38,6 +38,7 @@ class Exposition {
   Format format_;
   std::size_t family_ = 0;  ///< The next one,
   std::size_t series_ = 0;  ///< from this series on.
+  bool has_head_ = false;   ///< The lines that describe the metric were written.
 };
 
 /// All metrics. Throws std::bad_alloc.

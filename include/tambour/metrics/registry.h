@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <tambour/base/clock.h>
@@ -145,6 +146,16 @@ class Registration {
   std::shared_ptr<detail::Registered> registered_;
 };
 
+/// The labels of a computed series with their values, which must be UTF-8.
+using Labels = std::vector<std::pair<std::string, std::string>>;
+
+/// What a function computes for a histogram.
+struct HistogramValue {
+  /// The number of values in each bucket alone, one more than there are bounds. Missing ones are 0.
+  std::vector<std::uint64_t> counts{};
+  double sum = 0;
+};
+
 /// The metrics of a program, or of a part of it. Exposition (exposition.h) formats them.
 ///
 ///   metrics::Registry registry;
@@ -191,6 +202,17 @@ class Registry {
                                               std::function<double()> function);
   [[nodiscard]] Registration gauge_function(std::string name, std::string help,
                                             std::function<double()> function);
+  /// The same for one series of a metric with labels: the metric has as many series as functions.
+  /// Aborts if a series with the same values is registered, or if the metric has other labels. The
+  /// program chooses the values of the labels; clients must not, because the number of series has
+  /// no limit.
+  [[nodiscard]] Registration counter_function(std::string name, std::string help, Labels labels,
+                                              std::function<double()> function);
+  [[nodiscard]] Registration gauge_function(std::string name, std::string help, Labels labels,
+                                            std::function<double()> function);
+  [[nodiscard]] Registration histogram_function(std::string name, std::string help, Labels labels,
+                                                std::span<const double> bounds,
+                                                std::function<HistogramValue()> function);
 
  private:
   friend class Exposition;
