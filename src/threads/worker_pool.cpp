@@ -87,6 +87,11 @@ const std::shared_ptr<detail::threads::WorkerQueue>& WorkerPool::queue() {
   return current->queue;
 }
 
+WorkerPoolStats WorkerPool::stats() const noexcept {
+  const Generation* const current = generation_.load(std::memory_order_acquire);
+  return current->queue->is_of_parent() ? WorkerPoolStats() : current->queue->stats();
+}
+
 void WorkerPool::submit(Callback<void()> work) {
   struct Submitted final : detail::WorkerCall {
     explicit Submitted(Callback<void()> subject) noexcept : function(std::move(subject)) {}

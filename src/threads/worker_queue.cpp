@@ -53,8 +53,10 @@ Result<> WorkerQueue::push(WorkerCall& call) noexcept {
     if (!started && threads_.empty()) return started;
   }
   // Calls that an idle thread is about to take do not count as queued.
-  if (waiting_count_ >= queued_max_ && waiting_count_ - queued_max_ >= threads_.size() - busy_)
+  if (waiting_count_ >= queued_max_ && waiting_count_ - queued_max_ >= threads_.size() - busy_) {
+    ++refused_;
     return base::failure(EAGAIN);
+  }
   waiting_.push_back(call);
   ++waiting_count_;
   pushed_.notify_one();
@@ -70,6 +72,15 @@ WorkerCall::State WorkerQueue::withdraw(WorkerCall& call) noexcept {
     --waiting_count_;
   }
   return was;
+}
+
+WorkerPoolStats WorkerQueue::stats() noexcept {
+  const std::lock_guard lock(mutex_);
+  return {.threads = threads_.size(),
+          .running = busy_,
+          .queued = waiting_count_,
+          .completed = completed_,
+          .refused = refused_};
 }
 
 void WorkerQueue::wait_until_ended(const WorkerCall& call) noexcept {
@@ -96,6 +107,7 @@ void WorkerQueue::work() noexcept {
     call.work();
     lock.lock();
     --busy_;
+    ++completed_;
     call.state_ = WorkerCall::State::ended;
     if (waiting_threads_ != 0) ended_.notify_all();
     lock.unlock();

@@ -3,6 +3,7 @@
 
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -36,6 +37,8 @@ class WorkerQueue {
 
   void wait_until_ended(const WorkerCall& call) noexcept;
 
+  [[nodiscard]] WorkerPoolStats stats() noexcept;
+
   /// Cancels and returns the waiting calls, and waits for the running ones. Must not be called on a
   /// thread of the queue.
   void close() noexcept;
@@ -63,7 +66,9 @@ class WorkerQueue {
   detail::IntrusiveList<WorkerCall> waiting_;
   std::size_t waiting_count_ = 0;
   unsigned idle_ = 0;
-  std::size_t busy_ = 0;          ///< Threads that run a call.
+  std::size_t busy_ = 0;  ///< Threads that run a call.
+  std::uint64_t completed_ = 0;
+  std::uint64_t refused_ = 0;
   unsigned waiting_threads_ = 0;  ///< The number of threads that wait for a call to end.
   bool closing_ = false;
   std::vector<std::thread> threads_;

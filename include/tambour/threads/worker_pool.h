@@ -47,6 +47,15 @@ enum class WhenStopped : std::uint8_t {
   abandon,  ///< The task gets ECANCELED at once; the call's result is discarded.
 };
 
+/// What a pool does now, and has done since it was created.
+struct WorkerPoolStats {
+  std::size_t threads = 0;      ///< Threads that were started.
+  std::size_t running = 0;      ///< Calls that a thread runs.
+  std::size_t queued = 0;       ///< Calls that wait for a thread.
+  std::uint64_t completed = 0;  ///< Calls that have returned.
+  std::uint64_t refused = 0;    ///< Calls that have failed because of queued_max().
+};
+
 /// A bounded thread pool. Threads are started on demand, one after another. The queue is first in,
 /// first out; calls on different threads may overlap.
 ///
@@ -94,6 +103,9 @@ class WorkerPool {
 
   /// The maximum number of calls that wait for a thread. A further call fails with EAGAIN.
   [[nodiscard]] std::size_t queued_max() const noexcept { return queued_max_; }
+
+  /// Takes a lock. In a forked child, begins with zero.
+  [[nodiscard]] WorkerPoolStats stats() const noexcept;
 
   /// Runs `work` on one of the threads. An exception thrown by `work` terminates the program,
   /// because no task waits for it. Throws std::bad_alloc, and std::system_error (EAGAIN) if the
