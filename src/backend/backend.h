@@ -21,6 +21,8 @@
 
 namespace tambour::detail::backend {
 
+class FdRecords;
+
 /// What owns a backend: the core of a loop derives from it.
 class Owner {
  public:
@@ -104,6 +106,9 @@ class Backend {
 
   /// Delivers events that the kernel did not report to the `poll` operations on a descriptor.
   virtual void feed(int fd, Events events, base::ReadyQueue& ready) noexcept = 0;
+
+  /// The interest in each descriptor, for inspection; null if there is none.
+  [[nodiscard]] virtual const FdRecords* records() const noexcept { return nullptr; }
 
   /// Call in the child after fork(2), before any descriptor is opened for the loop. If other code
   /// has closed the loop's descriptors, gives them up without closing them, because their numbers

@@ -94,6 +94,7 @@ class FdRecords {
   [[nodiscard]] std::size_t size() const noexcept { return records_.size(); }
   /// The records by descriptor; valid until one is added.
   [[nodiscard]] FdRecord* data() noexcept { return records_.data(); }
+  [[nodiscard]] const FdRecord* data() const noexcept { return records_.data(); }
 
   void invalidate(int fd) noexcept {
     if (!has_record(fd)) return;

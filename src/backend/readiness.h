@@ -113,6 +113,7 @@ class Readiness final : public Backend {
   void feed(int fd, Events events, base::ReadyQueue& ready) noexcept override {
     records_.feed(fd, events, ready);
   }
+  [[nodiscard]] const FdRecords* records() const noexcept override { return &records_; }
 
   void poll(std::int64_t timeout_ns, base::ReadyQueue& ready) noexcept override {
     apply_changes(ready);

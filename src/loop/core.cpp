@@ -141,6 +141,7 @@ void Core::close(std::source_location function) noexcept {
         "destroy it when run() has returned",
         created_at_.file_name(), unsigned(created_at_.line()));
   }
+  if (monitor_ != nullptr) monitor_->note_close();
   drop_owned();
   {
     const Running running(*this);
@@ -326,29 +327,32 @@ void Core::run_pending(std::source_location function) {
 }
 
 template <class Call>
-void Core::detect_stall(const std::source_location& created_at, Call call) {
+void Core::time_callback(const std::source_location& created_at, Call call) {
   const std::int64_t began_ns = clock_ns();
-  callback_place_ = created_at;
+  callback_place_.store(created_at, std::memory_order_relaxed);
+  if (monitor_ != nullptr) monitor_->note_call(began_ns);
   call();
   const std::int64_t took_ns = clock_ns() - began_ns;
+  const std::source_location place = callback_place();
+  if (monitor_ != nullptr) monitor_->note_call_end(place, took_ns);
   if (took_ns > stall_ns_ && report_stall_)
-    report_stall_({.created_at = callback_place_, .duration = Duration(took_ns)});
+    report_stall_({.created_at = place, .duration = Duration(took_ns)});
 }
 
 std::size_t Core::run_queue() {
-  if (!report_stall_) return running_queue_.run_all();
+  if (!times_callbacks_) return running_queue_.run_all();
   return running_queue_.run_all([this](const detail::ReadyNode& item, auto call) {
     // The item may be destroyed by its own callback.
-    detect_stall(std::source_location(item.created_at()), call);
+    time_callback(std::source_location(item.created_at()), call);
   });
 }
 
 std::size_t Core::run_posted() {
-  if (!report_stall_) return posted_.run();
+  if (!times_callbacks_) return posted_.run();
   std::size_t count = 0;
   for (PostQueue::Posted posted; posted_.take_next(posted); ++count) {
     const Callback<void()> task = std::move(posted.task);
-    if (task) detect_stall(posted.posted_at, [&task] { task(); });
+    if (task) time_callback(posted.posted_at, [&task] { task(); });
   }
   return count;
 }
@@ -357,6 +361,13 @@ void Core::note_times(std::int64_t before_ns) noexcept {
   const Duration calling(clock_ns() - before_ns);
   stats_.callback_time += calling;
   if (calling > stats_.lag_max) stats_.lag_max = calling;
+  if (monitor_ != nullptr) monitor_->note_iteration(stats(), posted_.size(), calling.count());
+}
+
+std::shared_ptr<Monitor> Core::monitor(bool measures) {
+  if (monitor_ == nullptr) monitor_ = std::make_shared<Monitor>(*this);
+  if (measures) measure_times_ = times_callbacks_ = monitor_measures_ = true;
+  return monitor_;
 }
 
 LoopStats Core::stats() const noexcept {
@@ -374,6 +385,7 @@ void Core::set_stall_detector(std::int64_t threshold_ns,
   stall_ns_ = threshold_ns;
   defer_delete(report_stall_.release());
   report_stall_ = std::move(report);
+  times_callbacks_ = report_stall_ || monitor_measures_;
 }
 
 void Core::set_pending_runner(Callback<void()> runner) noexcept {

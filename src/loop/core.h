@@ -29,6 +29,7 @@
 #include "base/clock.h"
 #include "base/ready_queue.h"
 #include "loop/debug_loops.h"
+#include "loop/monitor.h"
 #include "loop/post_queue.h"
 #include "loop/service.h"
 #include "loop/spin.h"
@@ -136,8 +137,17 @@ class Core final : public backend::Owner {
   /// The stall detector names `place` for the callback that runs now: for items that resume tasks
   /// or invoke functions of several places of the program. No effect if `place` is empty.
   void name_callback(const std::source_location& place) noexcept {
-    if (place.line() != 0) callback_place_ = place;
+    if (place.line() != 0) callback_place_.store(place, std::memory_order_relaxed);
   }
+  /// The place of the callback that runs, if callbacks are timed. Callable from any thread while
+  /// the core exists.
+  [[nodiscard]] std::source_location callback_place() const noexcept {
+    return callback_place_.load(std::memory_order_relaxed);
+  }
+
+  /// What other threads may read of this loop. From the first call with `measures` on, the loop
+  /// measures times, and times each callback. Throws std::bad_alloc.
+  [[nodiscard]] std::shared_ptr<Monitor> monitor(bool measures);
 
   /// Makes run() throw `thrown`, in a later iteration or before it returns, as if a callback had
   /// thrown it.
@@ -323,7 +333,7 @@ class Core final : public backend::Owner {
   std::size_t run_queue();
   std::size_t run_posted();
   template <class Call>
-  void detect_stall(const std::source_location& created_at, Call call);
+  void time_callback(const std::source_location& created_at, Call call);
   void note_times(std::int64_t before_ns) noexcept;
   void run_hooks(HookPoint point);
   void queue_hooks(HookPoint point, ReadyQueue& queue) noexcept;
@@ -375,7 +385,12 @@ class Core final : public backend::Owner {
   bool measure_times_;
   std::int64_t stall_ns_ = 0;
   Callback<void(const Stall&)> report_stall_;
-  std::source_location callback_place_;  ///< Of the callback that runs; see name_callback().
+  bool times_callbacks_ = false;   ///< For the stall detector or the monitor.
+  bool monitor_measures_ = false;  ///< See monitor().
+  /// Of the callback that runs; see name_callback(). Other threads read it. A place is a pointer,
+  /// so that a relaxed access costs nothing.
+  std::atomic<std::source_location> callback_place_{};
+  std::shared_ptr<Monitor> monitor_;
   std::int64_t collect_io_ns_ = 0;
   std::int64_t collect_timeout_ns_ = 0;
   std::optional<std::int64_t> suspended_ns_;  ///< Time of suspend_timers(), if suspended.

@@ -32,6 +32,7 @@ class Sim final : public backend::Backend, private Watcher {
   void feed(int fd, Events events, base::ReadyQueue& ready) noexcept override {
     records_.feed(fd, events, ready);
   }
+  [[nodiscard]] const backend::FdRecords* records() const noexcept override { return &records_; }
   /// A child of fork(2) has its own copy of the simulation, so nothing is shared.
   Result<> reopen() noexcept override { return {}; }
   void abandon() noexcept override;

@@ -54,6 +54,7 @@ class Uring final : public Backend, private Ring {
   void feed(int fd, Events events, base::ReadyQueue& ready) noexcept override {
     records_.feed(fd, events, ready);
   }
+  [[nodiscard]] const FdRecords* records() const noexcept override { return &records_; }
   void poll(std::int64_t timeout_ns, base::ReadyQueue& ready) noexcept override;
   bool disown_if_lost() noexcept override;
   Result<> reopen() noexcept override;
