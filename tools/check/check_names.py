@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from tree import Fault, Tree
 
 # Directories of include/tambour with a namespace of their own.
-NAMED = ("adapters", "dns", "fs", "http", "metrics", "sim", "tls")
+NAMED = ("adapters", "dns", "fs", "http", "inspector", "metrics", "sim", "tls")
 PUBLIC = {("tambour",), ("std",)} | {("tambour", name) for name in NAMED}
 
 NAMESPACE = re.compile(r"^(?:inline )?namespace ([\w:]+) \{")

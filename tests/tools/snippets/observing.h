@@ -1,3 +1,7 @@
 // Names that docs/observing.md does not declare.
 extern EventLoop& loop;
 extern EventLoop& other_loop;
+extern LoopGroup& loops;
+extern http::Router& router;
+extern http::ServerGroup& server;
+extern inspector::Collector& collector;

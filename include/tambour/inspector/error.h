@@ -1,0 +1,29 @@
+// Errors of the inspector.
+#pragma once
+
+#include <system_error>
+
+#include <tambour/base/cxx23.h>
+#include <tambour/base/result.h>
+
+#pragma GCC visibility push(default)
+
+namespace tambour::inspector {
+
+enum class ErrorCode {
+  /// The address is not a loopback address, and InspectorOptions::authenticate is not set.
+  not_authenticated = 1,
+};
+
+[[nodiscard]] const std::error_category& error_category() noexcept;
+
+inline Error make_error_code(ErrorCode code) noexcept {
+  return {static_cast<int>(code), error_category()};
+}
+
+}  // namespace tambour::inspector
+
+template <>
+struct std::is_error_code_enum<tambour::inspector::ErrorCode> : std::true_type {};
+
+#pragma GCC visibility pop

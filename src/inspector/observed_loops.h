@@ -1,0 +1,100 @@
+// The loops that a collector or an inspector observes.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tambour/base/clock.h>
+#include <tambour/loop/event_loop.h>
+#include <tambour/task/task.h>
+#include <tambour/threads/completion.h>
+#include <tambour/threads/loop_group.h>
+
+#include "loop/core.h"
+#include "loop/monitor.h"
+
+namespace tambour::inspector {
+
+using Monitor = tambour::detail::loop::Monitor;
+
+/// A loop of a group has a monitor as soon as it has answered for the first time.
+class ObservedLoop {
+ public:
+  ObservedLoop(EventLoop& loop, std::string loop_name) : loop_(loop), name_(std::move(loop_name)) {}
+
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  /// May have been destroyed, unless the caller runs on its thread in a task that was posted to it.
+  [[nodiscard]] EventLoop& loop() const noexcept { return loop_; }
+  /// Called on the thread of the loop. Throws std::bad_alloc.
+  void attach(bool measures = true) {
+    auto monitor = tambour::detail::loop::core_of(loop_).monitor(measures);
+    const std::lock_guard lock(mutex_);
+    monitor_ = std::move(monitor);
+  }
+  /// Null if the loop has not answered yet.
+  [[nodiscard]] std::shared_ptr<Monitor> monitor() const {
+    const std::lock_guard lock(mutex_);
+    return monitor_;
+  }
+
+ private:
+  EventLoop& loop_;
+  const std::string name_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<Monitor> monitor_;
+};
+
+using ObservedLoops = std::vector<std::shared_ptr<ObservedLoop>>;
+
+/// Called on the thread of the loop.
+[[nodiscard]] inline std::shared_ptr<ObservedLoop> observe(EventLoop& loop, std::string name) {
+  auto observed = std::make_shared<ObservedLoop>(loop, std::move(name));
+  observed->attach();
+  return observed;
+}
+
+/// Called on any thread. Throws like EventLoop::post().
+[[nodiscard]] inline ObservedLoops observe(LoopGroup& loops, const std::string& name) {
+  ObservedLoops observed;
+  for (std::size_t i = 0; i < loops.size(); ++i) {
+    observed.push_back(std::make_shared<ObservedLoop>(loops[i], name + '/' + std::to_string(i)));
+    loops[i].post([loop = observed.back()] { loop->attach(); });
+  }
+  return observed;
+}
+
+/// Posts `function(loop)`, which must not throw, to each loop and waits until all have run it, or
+/// until `patience` is over. Functions of loops that answer later still run: `function` is copied
+/// and must own what it uses.
+template <class Function>
+[[nodiscard]] Task<> run_on_each(ObservedLoops loops, Function function, Duration patience) {
+  const auto initiate = [&](const Completion<>& done) {
+    // The wait ends when the last copy of the counter is destroyed, also if a loop is destroyed
+    // without running the function.
+    struct Last {
+      explicit Last(Completion<> completion) : done(std::move(completion)) {}
+      Last(const Last&) = delete;
+      Last& operator=(const Last&) = delete;
+      ~Last() { done.complete(); }
+      Completion<> done;
+    };
+    const auto last = std::make_shared<Last>(done);
+    for (const auto& loop : loops) {
+      const auto monitor = loop->monitor();
+      if (monitor == nullptr) continue;
+      monitor->post([loop, function, last] { function(*loop); });
+    }
+  };
+  auto waiting = [](auto start) -> Task<Result<>> {
+    co_return co_await from_callback<void>(start);
+  };
+  Task<Result<>> wait = waiting(initiate);
+  static_cast<void>(co_await timeout(patience, std::move(wait)));
+}
+
+}  // namespace tambour::inspector

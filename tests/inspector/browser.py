@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+"""Drives the page of the inspector in Chromium, over the DevTools protocol, as a user would.
+
+browser.py URL [DIRECTORY]: prints "passed", or what is wrong. With a directory, also stores
+pictures of the page there, in light and dark, wide and narrow.
+"""
+import asyncio
+import base64
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import urllib.request
+
+import websockets
+
+
+class Page:
+    """A tab of the browser."""
+
+    def __init__(self, socket):
+        self.socket = socket
+        self.number = 0
+        self.problems = []
+
+    async def call(self, method, **parameters):
+        self.number += 1
+        number = self.number
+        await self.socket.send(json.dumps({"id": number, "method": method, "params": parameters}))
+        while True:
+            message = json.loads(await self.socket.recv())
+            if message.get("method") in ("Runtime.exceptionThrown", "Log.entryAdded"):
+                self.problems.append(json.dumps(message["params"])[:500])
+            if message.get("id") == number:
+                if "error" in message:
+                    raise RuntimeError(f"{method}: {message['error']}")
+                return message["result"]
+
+    async def evaluate(self, expression):
+        result = await self.call("Runtime.evaluate", expression=expression, awaitPromise=True,
+                                 returnByValue=True)
+        if "exceptionDetails" in result:
+            raise RuntimeError(f"{expression}: {result['exceptionDetails']}")
+        return result["result"].get("value")
+
+    async def wait_for(self, expression):
+        for _ in range(600):
+            if await self.evaluate(expression):
+                return
+            await asyncio.sleep(0.1)
+        text = await self.evaluate("document.body.innerText.slice(0, 2000)")
+        raise RuntimeError(f"never true: {expression}\n{text}")
+
+    async def show(self, fragment):
+        """Goes to a view and waits until it was refreshed."""
+        before = int(await self.evaluate("document.body.dataset.refreshes || 0"))
+        await self.evaluate(f"location.hash = {json.dumps(fragment)}")
+        await self.wait_for(f"Number(document.body.dataset.refreshes) > {before}")
+
+    async def click(self, selector):
+        await self.evaluate(f"document.querySelector({json.dumps(selector)}).click()")
+
+    async def type(self, selector, text):
+        await self.evaluate(f"document.querySelector({json.dumps(selector)}).focus()")
+        for key in text:
+            await self.call("Input.insertText", text=key)
+
+    async def column(self, index):
+        return await self.evaluate(
+            f"[...document.querySelectorAll('tbody td:nth-child({index})')].map(c => c.innerText)")
+
+
+def expect(condition, text):
+    if not condition:
+        raise RuntimeError(text)
+
+
+async def check_loops(page):
+    await page.wait_for("document.querySelectorAll('.card').length == 2")
+    expect(await page.evaluate("document.querySelector('h1').innerText") == "sample service",
+           "the title is not shown")
+    await page.wait_for("document.querySelector('#health').innerText == 'healthy'")
+    await page.wait_for("document.querySelector('#ready').innerText == 'ready'")
+    # It refreshes itself, until the user pauses it.
+    refreshes = int(await page.evaluate("document.body.dataset.refreshes"))
+    await page.wait_for(f"Number(document.body.dataset.refreshes) >= {refreshes + 2}")
+    await page.click("#pause")
+    await asyncio.sleep(0.5)
+    refreshes = await page.evaluate("document.body.dataset.refreshes")
+    await asyncio.sleep(3)
+    expect(await page.evaluate("document.body.dataset.refreshes") == refreshes, "it is not paused")
+    await page.click("#pause")
+
+
+async def check_connections(page):
+    await page.click("#tabs a[href='#tab=connections']")
+    await page.wait_for("document.querySelectorAll('tbody tr').length == 100")
+    await page.click("th:first-child button")
+    await page.wait_for("document.querySelector('th').ariaSort == 'descending'")
+    await page.wait_for("(() => { const c = [...document.querySelectorAll('tbody td:first-child')]"
+                        ".map(c => Number(c.innerText)); "
+                        "return c.length == 100 && c[0] > c[99]; })()")
+    first = await page.column(1)
+    expect(first == sorted(first, key=int, reverse=True), "the descriptors are not sorted")
+    await page.click("#next")
+    await page.wait_for("document.querySelector('#note').innerText.startsWith('101–200 of ')")
+    await page.wait_for("document.querySelectorAll('tbody tr').length == 100 && "
+                        f"document.querySelector('tbody td').innerText != {first[0]}")
+    second = await page.column(1)
+    expect(int(second[0]) < int(first[-1]), "the pages overlap")
+    await page.type("#search", "listen")
+    await page.wait_for("document.querySelectorAll('tbody tr').length < 10")
+    states = await page.column(4)
+    expect(states and set(states) == {"listen"}, f"the search has found {states}")
+    expect(await page.evaluate("document.activeElement.id") == "search", "the focus was lost")
+
+
+async def check_other_views(page):
+    await page.show("tab=http")
+    await page.wait_for("document.body.innerText.includes('GET /hello')")
+    await page.show("tab=callbacks&sort=calls&order=desc")
+    await page.wait_for("document.querySelectorAll('tbody tr').length > 0")
+    await page.show("tab=metrics&q=iterations_total&sort=&order=")
+    await page.wait_for("document.querySelectorAll('tbody tr').length >= 0")
+    await page.show("tab=workers&q=")
+    await page.wait_for("document.querySelectorAll('tbody tr').length == 3")
+
+
+async def take_pictures(page, directory):
+    for width, height in ((1200, 800), (400, 800)):
+        await page.call("Emulation.setDeviceMetricsOverride", width=width, height=height,
+                        deviceScaleFactor=1, mobile=width < 640)
+        for theme in ("light", "dark"):
+            for tab in ("loops", "callbacks", "connections", "http", "metrics", "workers"):
+                await page.show(f"tab={tab}&theme={theme}&q=&sort=&order=&offset=0")
+                await page.evaluate("scrollTo(0, 0)")
+                picture = await page.call("Page.captureScreenshot", format="png")
+                name = f"{tab}-{theme}-{width}.png"
+                (directory / name).write_bytes(base64.b64decode(picture["data"]))
+
+
+async def drive(address, url, directory):
+    async with websockets.connect(address, max_size=None) as socket:
+        page = Page(socket)
+        for domain in ("Page", "Runtime", "Log"):
+            await page.call(f"{domain}.enable")
+        await page.call("Emulation.setDeviceMetricsOverride", width=1200, height=800,
+                        deviceScaleFactor=1, mobile=False)
+        await page.call("Page.navigate", url=url)
+        await page.wait_for("document.readyState == 'complete'")
+        await check_loops(page)
+        await check_connections(page)
+        await check_other_views(page)
+        if directory:
+            await take_pictures(page, directory)
+        expect(not page.problems, "\n".join(page.problems))
+
+
+def main():
+    url = sys.argv[1]
+    directory = pathlib.Path(sys.argv[2]) if len(sys.argv) > 2 else None
+    profile = tempfile.mkdtemp()
+    browser = subprocess.Popen(
+        ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0",
+         "--remote-allow-origins=*", f"--user-data-dir={profile}", "about:blank"],
+        stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    try:
+        for line in browser.stderr:
+            if "DevTools listening on" in line:
+                break
+        port = line.split("://")[1].split("/")[0]
+        with urllib.request.urlopen(f"http://{port}/json/list", timeout=60) as answer:
+            pages = json.load(answer)
+        address = next(p["webSocketDebuggerUrl"] for p in pages if p["type"] == "page")
+        asyncio.run(asyncio.wait_for(drive(address, url, directory), 240))
+        print("passed")
+    except Exception as error:  # noqa: the test shows it.
+        print(f"{type(error).__name__}: {error}")
+    finally:
+        browser.terminate()
+        browser.wait()
+        shutil.rmtree(profile, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,292 @@
+// inspector::Inspector: its pages, and who may see them.
+#include <tambour/inspector/inspector.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/tambour.h>
+
+#include "inspector/observed_server.h"
+#include "support/temporary_folder.h"
+
+namespace tambour::inspector_test {
+namespace {
+
+using namespace std::chrono_literals;
+using inspector::Inspector;
+using inspector::InspectorOptions;
+
+class Inspectors : public test::ObservedServer {
+ public:
+  Inspectors() : collector_(registry_), requests_(registry_) {
+    http::Router router;
+    router.get("/hello", [](http::Request&, http::Response& response) { response.send("hello"); });
+    router.post("/wait", [this](http::Request& request, http::Response& response) {
+      return wait(request, response);
+    });
+    http::ServerOptions options;
+    options.header_timeout = {};
+    options.on_response = [this](const http::Request& request, const http::Response& response) {
+      requests_.record(request, response);
+    };
+    serve(std::move(router).handler(), std::move(options));
+  }
+  ~Inspectors() override {
+    ends_ = true;
+    server_.reset();
+  }
+  /// Until the test has ended.
+  Task<> wait(http::Request& request, http::Response& response) {
+    static_cast<void>(co_await request.body().read_all());
+    ++waiting_;
+    while (!ends_) static_cast<void>(co_await sleep_for(1ms));
+    response.send("hello");
+  }
+  void listen(InspectorOptions options = {}) {
+    options.collector = &collector_;
+    inspector_.emplace(loops_, std::move(options));
+    debug_.emplace(or_throw(inspector_->listen(loop_, Endpoint::loopback_v4(0))));
+  }
+  std::string page(const std::string& path) { return get(debug_->endpoint(), path); }
+  /// Prints an expression of Python of the JSON `a` that a path answers.
+  std::string python(const std::string& path, const std::string& expression) {
+    const test::TemporaryFolder folder;
+    const std::string file = folder.path() + "/answer";
+    std::FILE* const to = std::fopen(file.c_str(), "w");
+    std::fputs(page(path).c_str(), to);
+    std::fclose(to);
+    std::string printed =
+        test::printed_by("/usr/bin/python3 -c 'import json, sys\na = json.load(open(\"" + file +
+                         "\"))\nprint(" + expression + ")'");
+    if (!printed.empty()) printed.pop_back();
+    return printed;
+  }
+  std::vector<TcpStream> connect(int count) {
+    std::vector<TcpStream> streams;
+    for (int i = 0; i < count; ++i)
+      streams.push_back(
+          or_throw(block_on(loop_, TcpStream::connect(server_->endpoint())), "connect"));
+    return streams;
+  }
+
+  std::atomic<int> waiting_ = 0;
+  std::atomic<bool> ends_ = false;
+  metrics::Registry registry_;
+  inspector::Collector collector_;
+  http::Metrics requests_;
+  std::optional<Inspector> inspector_;
+  std::optional<http::Server> debug_;
+};
+
+TEST_F(Inspectors, show_loops) {
+  listen();
+  EXPECT_EQ(python("/loops", "[loop[\"name\"] for loop in a[\"loops\"]]"), "['loop/0', 'loop/1']");
+  EXPECT_EQ(python("/loops", "len(a[\"lag_bounds\"]) + 1 - len(a[\"loops\"][0][\"lags\"])"), "0");
+  EXPECT_EQ(python("/workers", "[pool[\"name\"] for pool in a[\"pools\"]]"),
+            "['shared', 'files', 'names']");
+}
+
+TEST_F(Inspectors, name_the_callback_that_blocks_a_loop) {
+  listen({.stall_max = 20ms, .patience = 50ms});
+  EXPECT_EQ(python("/health", "a[\"is_healthy\"]"), "True");
+  std::atomic<bool> is_blocked = false;
+  std::atomic<bool> ends = false;
+  loops_[1].post([&] {
+    is_blocked = true;
+    while (!ends) std::this_thread::yield();
+  });
+  while (!is_blocked) std::this_thread::yield();
+  while (!page("/health").starts_with("503 ")) std::this_thread::sleep_for(1ms);
+  const std::string health = page("/health");
+  EXPECT_NE(health.find("\"loop\":\"loop/1\""), std::string::npos) << health;
+  EXPECT_NE(health.find("inspector/inspector_test.cpp:"), std::string::npos) << health;
+  EXPECT_EQ(python("/connections", "a[\"silent_loops\"]"), "['loop/1']");
+  ends = true;
+  while (page("/health").starts_with("503 ")) std::this_thread::sleep_for(1ms);
+  const std::string longest = python("/callbacks",
+                                     "max(c[\"longest_seconds\"] for c in a[\"callbacks\"] "
+                                     "if \"inspector_test.cpp\" in c[\"place\"]) >= 0.02");
+  EXPECT_EQ(longest, "True");
+}
+
+TEST_F(Inspectors, list_connections) {
+  listen();
+  const auto streams = connect(150);
+  const std::string port = std::to_string(server_->endpoint().port());
+  // Both ends are of this process. A loop may not have accepted all of them yet.
+  const std::string path = "/connections?limit=40&q=established&sort=peer&order=desc";
+  while (python(path, "a[\"matching\"] >= 302") != "True") std::this_thread::sleep_for(1ms);
+  EXPECT_EQ(python(path, "len(a[\"connections\"])"), "40");
+  EXPECT_EQ(python(path,
+                   "a[\"connections\"] == sorted(a[\"connections\"], reverse=True, "
+                   "key=lambda c: (c[\"peer\"], -c[\"fd\"]))"),
+            "True");
+  EXPECT_EQ(python("/connections?q=listen&sort=local",
+                   "[c[\"state\"] for c in a[\"connections\"] if c[\"local\"].endswith(\":" + port +
+                       "\")]"),
+            "['listen', 'listen']");
+  const std::string second = "/connections?q=" + port + "&offset=140&limit=500";
+  EXPECT_EQ(python(second, "a[\"offset\"] + len(a[\"connections\"]) == a[\"matching\"]"), "True");
+  EXPECT_EQ(python("/connections?q=nothing+has+this", "a[\"matching\"]"), "0");
+  EXPECT_EQ(python("/connections?offset=4000000000", "a[\"connections\"]"), "[]");
+  EXPECT_TRUE(page("/connections?limit=x").starts_with("400 "));
+  EXPECT_EQ(python("/connections?q=" + port + "&limit=500&sort=idle_ms",
+                   "{c[\"awaits\"] for c in a[\"connections\"] if c[\"loop\"]}"),
+            "{'read'}");
+}
+
+TEST_F(Inspectors, limit_the_list_of_connections) {
+  listen({.connections_max = 10});
+  const auto streams = connect(20);
+  EXPECT_EQ(python("/connections", "(a[\"total\"], a[\"is_complete\"])"), "(10, False)");
+}
+
+TEST_F(Inspectors, answer_only_this_host) {
+  listen();
+  const Endpoint at = debug_->endpoint();
+  EXPECT_TRUE(get(at, "/loops", "127.0.0.1:80").starts_with("{"));
+  EXPECT_TRUE(get(at, "/loops", "[::1]").starts_with("{"));
+  // A name whose address an attacker has changed to that of this host.
+  EXPECT_TRUE(get(at, "/loops", "attacker.example").starts_with("403 "));
+  EXPECT_TRUE(get(at, "/", "127.attacker.example").starts_with("403 "));
+  EXPECT_TRUE(get(at, "/metrics", "10.0.0.1").starts_with("403 "));
+  const auto refused = inspector_->listen(loop_, Endpoint::any_v4(0));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error(), inspector::ErrorCode::not_authenticated);
+  EXPECT_NE(refused.error().message().find("authenticate"), std::string::npos);
+}
+
+TEST_F(Inspectors, answer_every_peer_on_a_unix_socket) {
+  listen();
+  const test::TemporaryFolder folder;
+  const auto at = or_throw(Endpoint::unix_name(folder.path() + "/debug"));
+  const auto server = or_throw(inspector_->listen(loop_, at));
+  auto ask = [](Endpoint to) -> Task<std::string> {
+    auto connected = co_await UnixStream::connect(to);
+    UnixStream stream = or_throw(std::move(connected), "connect");
+    const std::string_view request = "GET /ready HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    static_cast<void>(co_await stream.write(request));
+    Buffer answer;
+    for (;;) {
+      const auto got = co_await stream.read(answer);
+      if (!got || *got == 0) co_return answer.to_string();
+    }
+  };
+  EXPECT_TRUE(block_on(loop_, ask(at)).starts_with("HTTP/1.1 200 OK"));
+}
+
+TEST_F(Inspectors, answer_whom_the_program_authenticates) {
+  InspectorOptions options;
+  options.authenticate = [](http::Request& request, http::Response& response,
+                            const http::Handler& next) -> Task<> {
+    if (request.headers().get("Host") == "secret") {
+      co_await next.run(request, response);
+    } else {
+      response.send_error(http::Status::unauthorized);
+    }
+  };
+  listen(std::move(options));
+  const auto everywhere = or_throw(inspector_->listen(loop_, Endpoint::any_v4(0)));
+  const Endpoint at = Endpoint::loopback_v4(everywhere.endpoint().port());
+  EXPECT_TRUE(get(at, "/loops", "secret").starts_with("{"));
+  for (const char* path : {"/", "/page.js", "/loops", "/callbacks", "/connections", "/workers",
+                           "/metrics", "/health", "/ready"})
+    EXPECT_TRUE(get(at, path).starts_with("401 ")) << path;
+}
+
+TEST_F(Inspectors, say_whether_the_program_is_ready) {
+  std::stop_source shutdown;
+  listen({.shutdown = shutdown.get_token()});
+  EXPECT_EQ(page("/ready"), R"({"is_ready":true,"is_draining":false})");
+  inspector_->set_ready(false);
+  EXPECT_EQ(page("/ready"), R"(503 {"is_ready":false,"is_draining":false})");
+  inspector_->set_ready(true);
+  shutdown.request_stop();
+  EXPECT_EQ(page("/ready"), R"(503 {"is_ready":false,"is_draining":true})");
+}
+
+TEST_F(Inspectors, are_routes_of_other_servers) {
+  Inspector inspector(loops_);
+  http::Router router;
+  router.mount("/debug", inspector.router());
+  auto server =
+      or_throw(http::Server::listen(loop_, Endpoint::loopback_v4(0), std::move(router).handler()));
+  EXPECT_NE(get(server.endpoint(), "/debug/").find("<!doctype html>"), std::string::npos);
+  EXPECT_TRUE(get(server.endpoint(), "/debug/loops").starts_with("{"));
+  EXPECT_TRUE(get(server.endpoint(), "/debug/metrics").starts_with("404 "));
+}
+
+/// What clients send in fields, bodies and queries, and where a name comes from.
+TEST_F(Inspectors, contain_no_secrets) {
+  listen();
+  auto ask = [](EventLoop& loop, Endpoint at) -> Task<> {
+    http::Client client(loop);
+    http::ClientRequest request(http::Method::post,
+                                "http://" + at.to_string() + "/wait?token=planted1",
+                                Buffer("planted2"));
+    request.fields.set("Authorization", "Bearer planted3");
+    request.fields.set("Cookie", "planted4=planted5");
+    static_cast<void>(co_await client.send(std::move(request)));
+  };
+  spawn(loop_, ask(loop_, server_->endpoint()));
+  while (waiting_ == 0) loop_.run_once();
+  std::string all;
+  for (const char* path : {"/", "/page.js", "/page.css", "/loops", "/callbacks",
+                           "/connections?limit=500", "/workers", "/metrics", "/health", "/ready"})
+    all += page(path);
+  EXPECT_EQ(all.find("planted"), std::string::npos) << all;
+  ends_ = true;
+}
+
+TEST_F(Inspectors, are_neither_stored_nor_embedded_by_others) {
+  listen();
+  auto ask = [](EventLoop& loop, std::string url) -> Task<http::Fields> {
+    http::Client client(loop);
+    auto sent = co_await client.get(std::move(url));
+    co_return or_throw(std::move(sent), "get").headers();
+  };
+  for (const std::string path : {"/", "/page.js", "/loops", "/ready"}) {
+    const http::Fields fields =
+        block_on(loop_, ask(loop_, "http://" + debug_->endpoint().to_string() + path));
+    EXPECT_EQ(fields.get("Cache-Control"), "no-store") << path;
+    const std::string policy(fields.get("Content-Security-Policy").value_or(""));
+    EXPECT_TRUE(policy.starts_with("default-src 'none'; script-src 'self'")) << path;
+    EXPECT_NE(policy.find("frame-ancestors 'none'"), std::string::npos) << path;
+  }
+}
+
+/// Searches, sorts, turns pages and waits for a refresh: see browser.py. With
+/// TAMBOUR_TEST_SCREENSHOTS, the name of a directory, it stores pictures for the documentation.
+TEST_F(Inspectors, are_usable_in_chromium) {
+  if (std::system("command -v chromium > /dev/null") != 0)
+    GTEST_SKIP() << "chromium is not installed";
+  listen({.title = "sample service"});
+  const char* const pictures = std::getenv("TAMBOUR_TEST_SCREENSHOTS");
+  const auto streams = connect(pictures != nullptr ? 5000 : 300);
+  for (int i = 0; i < 20; ++i) static_cast<void>(get(server_->endpoint(), "/hello"));
+  std::string printed;
+  std::thread browser([&] {
+    const auto script = std::filesystem::path(__FILE__).parent_path() / "browser.py";
+    printed = test::printed_by("/usr/bin/python3 " + script.string() + " http://" +
+                               debug_->endpoint().to_string() + "/ " +
+                               (pictures != nullptr ? pictures : ""));
+    loop_.stop();
+  });
+  loop_.ref();
+  loop_.run();
+  loop_.unref();
+  browser.join();
+  EXPECT_EQ(printed, "passed\n");
+}
+
+}  // namespace
+}  // namespace tambour::inspector_test
