@@ -19,10 +19,12 @@ function make(name, properties = {}, ...children) {
 }
 
 // The state of the page is in the fragment of its address, so that a view can be linked to.
-const state = {tab: "loops", theme: "", q: "", sort: "", order: "", offset: "0"};
+const first_state = {tab: "loops", q: "", sort: "", order: "", offset: "0"};
+const state = {theme: "", ...first_state};
 
 function read_state() {
   const parameters = new URLSearchParams(location.hash.slice(1));
+  Object.assign(state, first_state);
   for (const key of Object.keys(state)) {
     if (parameters.has(key)) state[key] = parameters.get(key);
   }
