@@ -38,6 +38,7 @@ Result<http::Server> Inspector::listen(EventLoop& loop, const Endpoint& at,
                                        http::ServerOptions options) const {
   if (at.is_ip() && !is_loopback(at) && !state_->options.authenticate)
     return std::unexpected(make_error_code(ErrorCode::not_authenticated));
+  if (!contains(state_->loops(), loop)) state_->add(observe(loop, "inspector"));
   return http::Server::listen(loop, at, router().handler(), std::move(options));
 }
 

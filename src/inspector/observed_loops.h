@@ -1,7 +1,7 @@
 // The loops that a collector or an inspector observes.
 #pragma once
 
-#include <atomic>
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -56,6 +56,14 @@ using ObservedLoops = std::vector<std::shared_ptr<ObservedLoop>>;
   auto observed = std::make_shared<ObservedLoop>(loop, std::move(name));
   observed->attach();
   return observed;
+}
+
+/// True if one of `observed` is the loop, whose thread is the calling one.
+[[nodiscard]] inline bool contains(const ObservedLoops& observed, EventLoop& loop) {
+  // Not by the address, where a destroyed loop may have been before.
+  const auto monitor = tambour::detail::loop::core_of(loop).monitor(false);
+  return std::ranges::any_of(observed,
+                             [&](const auto& entry) { return entry->monitor() == monitor; });
 }
 
 /// Called on any thread. Throws like EventLoop::post().

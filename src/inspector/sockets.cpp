@@ -25,7 +25,7 @@ namespace tambour::inspector {
 namespace {
 
 /// Each takes a fraction of a millisecond.
-constexpr std::size_t records_of_slice = 4096;
+constexpr std::size_t records_of_slice = 1024;
 constexpr int sockets_of_slice = 64;
 
 /// A descriptor on which a loop waits.
@@ -33,7 +33,7 @@ struct Watched {
   int fd = -1;
   Events events = Events::none;
   std::source_location place{};
-  std::string loop{};
+  const ObservedLoop* loop = nullptr;
 };
 
 /// What the loops have answered to one question. Shared, because a loop may answer too late.
@@ -49,6 +49,7 @@ void answer(const ObservedLoop& loop, std::size_t first, Answers& answers) {
   auto& backend = tambour::detail::loop::core_of(loop.loop()).backend();
   const auto* const records = backend.has_virtual_time() ? nullptr : backend.records();
   std::vector<Watched> watched;
+  watched.reserve(records_of_slice);
   const std::size_t size = records != nullptr ? records->size() : 0;
   for (std::size_t fd = first; fd < std::min(size, first + records_of_slice); ++fd) {
     const auto& record = records->data()[fd];
@@ -57,7 +58,7 @@ void answer(const ObservedLoop& loop, std::size_t first, Answers& answers) {
     watched.push_back({.fd = static_cast<int>(fd),
                        .events = record.wanted().events,
                        .place = operation->created_at(),
-                       .loop = loop.name()});
+                       .loop = &loop});
   }
   const std::lock_guard lock(answers.mutex);
   answers.records_max = std::max(answers.records_max, size);
@@ -203,7 +204,8 @@ void with_column(std::string_view name, Sort sort) {
 Task<SocketList> list_sockets(ObservedLoops loops, Duration patience, std::size_t sockets_max) {
   SocketList list;
   std::vector<Watched> watched;
-  Task<std::size_t> asking = ask_loops(loops, patience, watched, list.silent_loops);
+  ObservedLoops answering = loops;
+  Task<std::size_t> asking = ask_loops(answering, patience, watched, list.silent_loops);
   const std::size_t records = co_await std::move(asking);
   auto next = watched.begin();
   for (int fd = 0; fd < static_cast<int>(records); ++fd) {
@@ -214,7 +216,7 @@ Task<SocketList> list_sockets(ObservedLoops loops, Duration patience, std::size_
     SocketRow row{.fd = fd};
     while (next != watched.end() && next->fd < fd) ++next;
     if (next != watched.end() && next->fd == fd) {
-      row.loop = std::move(next->loop);
+      row.loop = next->loop->name();
       row.awaits = name_of_events(next->events);
       row.place = text_of(next->place);
     }

@@ -114,10 +114,10 @@ std::vector<CallbackTimes> Monitor::callbacks() const {
   return found;
 }
 
-bool Monitor::post(Callback<void()> task) {
+bool Monitor::post(Callback<void()> task, const std::source_location& posted_at) {
   const std::lock_guard lock(mutex_);
   if (core_ == nullptr) return false;
-  core_->post(std::move(task));
+  core_->post(std::move(task), posted_at);
   return true;
 }
 

@@ -64,7 +64,8 @@ class Monitor {
   /// In no order. Throws std::bad_alloc.
   [[nodiscard]] std::vector<CallbackTimes> callbacks() const;
   /// Returns false if the loop was destroyed. Throws like EventLoop::post().
-  bool post(Callback<void()> task);
+  bool post(Callback<void()> task,
+            const std::source_location& posted_at = std::source_location::current());
 
   void note_call(std::int64_t began_ns) noexcept {
     call_began_ns_.store(began_ns, std::memory_order_relaxed);

@@ -78,7 +78,7 @@ def expect(condition, text):
 
 
 async def check_loops(page):
-    await page.wait_for("document.querySelectorAll('.card').length == 2")
+    await page.wait_for("document.querySelectorAll('.card').length == 3")
     expect(await page.evaluate("document.querySelector('h1').innerText") == "sample service",
            "the title is not shown")
     await page.wait_for("document.querySelector('#health').innerText == 'healthy'")

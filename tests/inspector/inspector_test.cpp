@@ -89,7 +89,8 @@ class Inspectors : public test::ObservedServer {
 
 TEST_F(Inspectors, show_loops) {
   listen();
-  EXPECT_EQ(python("/loops", "[loop[\"name\"] for loop in a[\"loops\"]]"), "['loop/0', 'loop/1']");
+  EXPECT_EQ(python("/loops", "[loop[\"name\"] for loop in a[\"loops\"]]"),
+            "['loop/0', 'loop/1', 'inspector']");
   EXPECT_EQ(python("/loops", "len(a[\"lag_bounds\"]) + 1 - len(a[\"loops\"][0][\"lags\"])"), "0");
   EXPECT_EQ(python("/workers", "[pool[\"name\"] for pool in a[\"pools\"]]"),
             "['shared', 'files', 'names']");

@@ -98,7 +98,8 @@ class Inspector {
   /// The routes, for Router::mount(). Throws std::bad_alloc.
   [[nodiscard]] http::Router router() const;
 
-  /// A server of its own, on the loop of the calling thread: a loopback address or a Unix name. On
+  /// A server of its own, on the loop of the calling thread, which is shown as "inspector" unless
+  /// it has a name already: a loopback address or a Unix name. On
   /// another address fails with inspector::ErrorCode::not_authenticated unless
   /// InspectorOptions::authenticate is set. Otherwise fails like http::Server::listen().
   [[nodiscard]] Result<http::Server> listen(EventLoop& loop, const Endpoint& at,

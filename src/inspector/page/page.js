@@ -307,7 +307,7 @@ async function show_connections() {
     {key: "peer", title: "Peer", show: (row) => row.state === "listen" ? "(listener)" : row.peer},
     {key: "local", title: "Local", wide: true},
     {key: "state", title: "State", show: (row) => row.state || row.type},
-    {key: "awaits", title: "Awaits", show: (row) => row.awaits || (row.loop ? "" : "no event")},
+    {key: "awaits", title: "Awaits", wide: true, show: (row) => row.awaits || (row.loop ? "" : "no event")},
     {key: "idle_ms", title: "Idle", number: true, show: idle},
     {key: "unread_bytes", title: "Unread", number: true, show: (row) => bytes(row.unread_bytes),
      mark: (row) => row.unread_bytes > 65536 ? "warn" : ""},
@@ -404,7 +404,7 @@ async function show_http() {
       {key: key, title: title, number: true, show: (row) => count(row[key])}, more);
   const columns = [
     {key: "route", title: "Route", show: (row) => make("code", {}, row.route)},
-    number("rate", "Requests/s"), number("requests", "Requests"),
+    number("rate", "Requests/s"), number("requests", "Requests", {wide: true}),
     number("2xx", "2xx", {wide: true}), number("3xx", "3xx", {wide: true}),
     number("4xx", "4xx", {wide: true}),
     number("5xx", "5xx", {mark: (row) => row["5xx"] > 0 ? "bad" : ""}),
