@@ -32,6 +32,7 @@ class SocketBytes final : public ByteStreamImplementation {
   Task<Result<>> write(std::span<const std::byte> from) override {
     co_return co_await stream_.write(from);
   }
+  Result<> try_write(Buffer& from) noexcept override { return stream_.try_write(from); }
   Task<Result<>> shutdown_write() override { co_return co_await stream_.shutdown_write(); }
   void close() noexcept override {
     received_.clear();
@@ -65,6 +66,10 @@ Task<Result<>> ByteStreamImplementation::write(std::span<const std::byte> from) 
   co_return co_await write(copy);
 }
 
+Result<> ByteStreamImplementation::try_write(Buffer& /*from*/) noexcept {
+  return detail::base::failure(EAGAIN);
+}
+
 Result<Endpoint> ByteStreamImplementation::local_endpoint() const {
   return detail::base::failure(ENOTSOCK);
 }
@@ -91,6 +96,11 @@ Task<Result<>> ByteStream::write(Buffer& from) {
 Task<Result<>> ByteStream::write(std::span<const std::byte> from) {
   if (!is_open()) return fail<void>(EBADF);
   return implementation_->write(from);
+}
+
+Result<> ByteStream::try_write(Buffer& from) noexcept {
+  if (!is_open()) return detail::base::failure(EBADF);
+  return implementation_->try_write(from);
 }
 
 Task<Result<>> ByteStream::shutdown_write() {

@@ -8,6 +8,7 @@
 #include <tambour/file/file.h>
 #include <tambour/net/stream_error.h>
 
+#include "base/failure.h"
 #include "io/transport.h"
 #include "loop/core.h"
 #include "net/outcome.h"
@@ -105,6 +106,19 @@ bool Stream::WriteBuffer::step(detail::loop::Core& core) noexcept {
 
 Result<> Stream::WriteBuffer::await_resume() const noexcept {
   return detail::net::result_of(outcome);
+}
+
+Result<> Stream::try_write(Buffer& from) noexcept {
+  if (!is_open()) return detail::base::failure(EBADF);
+  detail::loop::Core& core = detail::loop::core_of(loop());
+  core.check_thread();
+  const detail::io::Transport transport = this->transport();
+  while (!from.empty()) {
+    if (core.io_budget_exhausted()) return detail::base::failure(EAGAIN);
+    const std::int32_t written = transport.write(from);
+    if (written < 0) return detail::net::result_of(written);
+  }
+  return detail::net::result_of(transport.flush());
 }
 
 bool Stream::SendFile::step(detail::loop::Core& core) noexcept {

@@ -47,6 +47,8 @@ class ByteStreamImplementation {
   [[nodiscard]] virtual Task<Result<>> write(Buffer& from) = 0;
   /// By default, copies the bytes into a Buffer and writes it.
   [[nodiscard]] virtual Task<Result<>> write(std::span<const std::byte> from);
+  /// By default, fails with EAGAIN and writes nothing.
+  [[nodiscard]] virtual Result<> try_write(Buffer& from) noexcept;
   [[nodiscard]] virtual Task<Result<>> shutdown_write() = 0;
   virtual void close() noexcept = 0;
 
@@ -96,6 +98,10 @@ class ByteStream {
   [[nodiscard]] Task<Result<>> write(std::string_view text) {
     return write(std::as_bytes(std::span(text)));
   }
+
+  /// Writes without waiting, and without a task: see Stream::try_write(). Streams that are not
+  /// sockets always fail with EAGAIN, unless they are closed: EBADF.
+  [[nodiscard]] Result<> try_write(Buffer& from) noexcept;
 
   /// Shuts down the write side, so that the peer reads the end of the stream. No other task may be
   /// writing.

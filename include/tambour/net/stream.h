@@ -149,6 +149,13 @@ class Stream : public IoHandle {
   /// removed from the front. Fails like write(span).
   [[nodiscard]] WriteBuffer write(Buffer& from) noexcept { return {*this, from}; }
 
+  /// Writes without waiting: bytes of `from` that the kernel accepts at once are removed from its
+  /// front. Succeeds if it has accepted all. Fails with EAGAIN if bytes are left, also of a TLS
+  /// record that was begun: continue with write(from), even if `from` is empty then. It also fails
+  /// so if the I/O budget of this iteration is used up. Otherwise fails like write(span), and with
+  /// EBADF. No task may be writing.
+  [[nodiscard]] Result<> try_write(Buffer& from) noexcept;
+
   class SendFile final : public detail::IoWait {
    public:
     SendFile(Stream& stream, const File& file, std::uint64_t offset, std::uint64_t& size) noexcept
