@@ -25,8 +25,9 @@
 #include <tambour/task/task.h>
 
 namespace tambour::http::detail {
+class DetachedRequest;
 class Exchange;
-}
+}  // namespace tambour::http::detail
 
 #pragma GCC visibility push(default)
 
@@ -77,7 +78,8 @@ concept ParameterType =
     (std::integral<T> && !std::same_as<T, bool> && !std::same_as<T, char> && sizeof(T) <= 8) ||
     std::same_as<T, std::string> || std::same_as<T, Uuid>;
 
-/// A request. Exists until its handler has ended and its response has been completed.
+/// A request. Exists until its handler has ended and its response has been completed; that of a
+/// WebSocket, until the function of serve_websocket() has ended.
 ///
 /// Ownership: owned by the connection. A use after the handler has ended aborts, if the connection
 /// still exists: see Response. Views into the head are valid as long as the request, unless
@@ -199,7 +201,11 @@ class Request {
   }
 
  private:
+  friend class detail::DetachedRequest;
   friend class detail::Exchange;
+
+  /// Aborts with a message that names the function, unless the request was detached.
+  [[nodiscard]] const detail::DetachedRequest& detached(const char* function) const noexcept;
 
   /// A text of the client that is to be converted.
   struct Sent {
@@ -230,6 +236,7 @@ class Request {
   [[nodiscard]] std::unexpected<Error> reject_parameter(const Sent& sent, std::string_view rule);
 
   detail::Exchange* exchange_;  ///< Null after the end of the handler.
+  bool is_detached_ = false;    ///< It is a detail::DetachedRequest.
   IncomingBody body_;
   std::string_view route_;
   std::optional<IpAddress> client_address_;

@@ -268,12 +268,25 @@ class WebSocket {
 /// with CloseCode::internal_error if it throws. The request is that of the opening handshake.
 using WebSocketFunction = std::function<Task<>(WebSocket&, Request&)>;
 
+/// The same for functions that do not need the request, whose memory is then freed before.
+using SmallWebSocketFunction = std::function<Task<>(WebSocket&)>;
+
 /// Returns a handler that accepts WebSockets and serves each with `function`.
+///
+/// Over HTTP/1.1, the handler ends after the opening handshake, and the connection goes on with the
+/// function alone, without the memory that HTTP needs: middleware, for example a time limit, sees
+/// the handshake only. The request still has its head and its parameters, and an empty body. What
+/// the function throws goes to ServerOptions::on_exception, or else to ListenOptions::on_error, as
+/// over HTTP/2, where the handler ends with the function.
 [[nodiscard]] Handler serve_websocket(WebSocketFunction function, WebSocketOptions options = {});
+[[nodiscard]] Handler serve_websocket(SmallWebSocketFunction function,
+                                      WebSocketOptions options = {});
 
 /// The same with callbacks, which are invoked on the thread of the connection's loop. They may call
-/// the functions of the WebSocket that do not wait. Exceptions close it with
-/// CloseCode::internal_error, and are reported like those of handlers.
+/// the functions of the WebSocket that do not wait. The request exists during on_open. Exceptions
+/// close it with CloseCode::internal_error; over HTTP/1.1, those of on_message and on_close are
+/// reported by ListenOptions::on_error, since the request has ended. An idle WebSocket needs less
+/// memory with callbacks than with a function.
 struct WebSocketCallbacks {
   std::function<void(WebSocket&, Request&)> on_open{};
   std::function<void(WebSocket&, WebSocketMessage)> on_message{};

@@ -365,6 +365,13 @@ Result<> detail::Exchange::check_tunnel() const noexcept {
   return is_asked_for ? Result<>() : failure(ErrorCode::not_an_upgrade);
 }
 
+Task<> detail::Exchange::start_continuation() {
+  if (!continuation_.start) return {};
+  std::unique_ptr<DetachedRequest> request;
+  if (continuation_.needs_request) request = std::make_unique<DetachedRequest>(*this);
+  return continuation_.start(std::move(request));
+}
+
 Task<Result<ByteStream>> detail::Exchange::upgrade() {
   if (const auto checked = check_tunnel(); !checked) co_return std::unexpected(checked.error());
   disconnected_.reset();

@@ -25,6 +25,7 @@
 #include <tambour/task/task.h>
 
 #include "http/body/body_stream.h"
+#include "http/exchange/detached_request.h"
 #include "http/exchange/response_sink.h"
 #include "http/exchange/settings.h"
 #include "http/exchange/wire.h"
@@ -94,6 +95,21 @@ class Exchange final : public ResponseSink, public BodyStream {
   [[nodiscard]] std::exception_ptr take_exception() noexcept {
     return std::exchange(thrown_, nullptr);
   }
+
+  // For handlers that upgrade the connection.
+
+  /// Null after the end of the handler, and for a DetachedRequest.
+  [[nodiscard]] static Exchange* of(Request& request) noexcept { return request.exchange_; }
+  /// True if what the stream carries after upgrade() may go on without the exchange: it has the
+  /// connection for itself.
+  [[nodiscard]] bool can_continue() const noexcept { return is_tunnel_ && wire_.is_connection(); }
+  /// To be called at the end of the handler if can_continue().
+  void continue_with(Continuation continuation) noexcept {
+    continuation_ = std::move(continuation);
+  }
+  /// After finish(): the task with which the connection goes on; empty: it ends. Takes the head of
+  /// the request. Throws std::bad_alloc.
+  [[nodiscard]] Task<> start_continuation();
 
   // The wire calls these.
 
@@ -183,6 +199,7 @@ class Exchange final : public ResponseSink, public BodyStream {
   [[nodiscard]] Task<Result<>> flush() override { return wire_.flush(); }
 
  private:
+  friend class DetachedRequest;
   /// What a handler gets.
   struct Handled {
     Request request{nullptr};
@@ -228,6 +245,7 @@ class Exchange final : public ResponseSink, public BodyStream {
   mutable std::unique_ptr<Endpoint> peer_;  ///< Once it was asked for.
   std::shared_ptr<Exchange*> self_;         ///< Expires with this exchange.
   std::stop_token shutdown_;
+  Continuation continuation_;
   std::optional<std::stop_source> disconnected_;  ///< If the handler asks for it.
   bool has_ended_ = false;                        ///< The wire has the end of the response.
   bool is_last_ = false;

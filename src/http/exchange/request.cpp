@@ -58,24 +58,46 @@ std::string_view RequestConnection::alpn() const noexcept {
   return session != nullptr ? session->alpn() : std::string_view();
 }
 
-RequestHead& Request::head() noexcept { return checked(exchange_, "Request::head()").head(); }
+const detail::DetachedRequest& Request::detached(const char* function) const noexcept {
+  if (!is_detached_) fail_use(function);
+  return static_cast<const detail::DetachedRequest&>(*this);
+}
+
+RequestHead& Request::head() noexcept {
+  if (exchange_ != nullptr) [[likely]]
+    return exchange_->head();
+  return const_cast<detail::DetachedRequest&>(detached("Request::head()")).kept_head();
+}
 const RequestHead& Request::head() const noexcept {
-  return checked(exchange_, "Request::head()").head();
+  if (exchange_ != nullptr) [[likely]]
+    return exchange_->head();
+  return detached("Request::head()").kept_head();
 }
 RequestConnection Request::connection() const noexcept {
-  return checked(exchange_, "Request::connection()").connection();
+  if (exchange_ != nullptr) [[likely]]
+    return exchange_->connection();
+  return detached("Request::connection()").kept_connection();
 }
 std::uint64_t Request::body_bytes() const noexcept {
-  return checked(exchange_, "Request::body_bytes()").body_bytes();
+  if (exchange_ != nullptr) [[likely]]
+    return exchange_->body_bytes();
+  return detached("Request::body_bytes()").kept_body_bytes();
 }
 TimePoint Request::received_at() const noexcept {
-  return checked(exchange_, "Request::received_at()").received_at();
+  if (exchange_ != nullptr) [[likely]]
+    return exchange_->received_at();
+  return detached("Request::received_at()").kept_received_at();
 }
 std::stop_token Request::disconnect_token() const {
-  return checked(exchange_, "Request::disconnect_token()").disconnect_token();
+  if (exchange_ != nullptr) [[likely]]
+    return exchange_->disconnect_token();
+  static_cast<void>(detached("Request::disconnect_token()"));
+  return {};
 }
 std::stop_token Request::shutdown_token() const noexcept {
-  return checked(exchange_, "Request::shutdown_token()").shutdown_token();
+  if (exchange_ != nullptr) [[likely]]
+    return exchange_->shutdown_token();
+  return detached("Request::shutdown_token()").kept_shutdown_token();
 }
 
 Task<> Request::while_connected(Task<> work) const {
@@ -106,7 +128,10 @@ std::vector<std::string> Request::query_parameters(std::string_view name) const 
 }
 
 std::unexpected<Error> Request::reject(const Error& error, std::string detail) {
-  return checked(exchange_, "Request::reject()").reject_request(error, std::move(detail));
+  if (exchange_ != nullptr) [[likely]]
+    return exchange_->reject_request(error, std::move(detail));
+  static_cast<void>(detached("Request::reject()"));
+  return std::unexpected(error);  // The response was sent.
 }
 
 std::unexpected<Error> Request::reject_parameter(const Sent& sent, std::string_view rule) {

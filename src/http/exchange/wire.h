@@ -73,6 +73,8 @@ class Wire {
 
   /// Gives the stream away, after a response whose plan was a tunnel.
   [[nodiscard]] virtual ByteStream take_stream() = 0;
+  /// True if the stream is the connection itself, and not one of several that it carries.
+  [[nodiscard]] virtual bool is_connection() const noexcept { return false; }
   /// The connection, for what RequestConnection tells.
   [[nodiscard]] virtual const SocketStream& stream() const noexcept = 0;
 

@@ -48,6 +48,9 @@ class H1Connection final {
   /// True after serve() if the client speaks HTTP/2, and so does the server. The stream is open,
   /// and nothing of the preface has been taken from the input.
   [[nodiscard]] bool is_http_2() const noexcept { return is_http_2_; }
+  /// After serve(): the task with which the connection goes on, without this object, after a
+  /// handler has upgraded it; empty: it has ended. Throws std::bad_alloc.
+  [[nodiscard]] Task<> start_continuation() { return exchange_.start_continuation(); }
   /// After serve(): gives the stream and the input back.
   void move_to(IdleConnection& idle) noexcept;
 

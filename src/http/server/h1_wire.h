@@ -67,6 +67,7 @@ class H1Wire final : public Wire {
   [[nodiscard]] Task<Result<>> flush() override { return output_.flush(); }
 
   [[nodiscard]] ByteStream take_stream() override;
+  [[nodiscard]] bool is_connection() const noexcept override { return true; }
   [[nodiscard]] const SocketStream& stream() const noexcept override { return stream_; }
 
  private:

@@ -10,6 +10,7 @@
 #include "http/server/h1_connection.h"
 #include "http/server/h2/connection.h"
 #include "http/server/idle/idle_connection.h"
+#include "task/replace_task.h"
 
 namespace tambour::http {
 namespace {
@@ -22,27 +23,28 @@ Task<> serve_http_2(SocketStream stream, Buffer received,
   co_await connection.serve();
 }
 
-/// Serves requests until the connection waits for the next one, or ends, or the client speaks
-/// HTTP/2. Returns whether it waits.
-Task<bool> serve_requests(IdleConnection& idle, Result<std::size_t> received, bool& is_http_2) {
+/// Serves requests until the connection waits for the next one, or ends, or goes on with another
+/// protocol, in the task `next`. Returns whether it waits.
+Task<bool> serve_requests(IdleConnection& idle, Result<std::size_t> received, Task<>& next) {
   const TaskContext& context = co_await this_task;
   H1Connection connection(idle, context.stop);
   co_await connection.serve(received);
-  is_http_2 = connection.is_http_2();
-  if (connection.is_idle() || is_http_2) connection.move_to(idle);
+  if (connection.is_http_2()) {
+    connection.move_to(idle);
+    next = serve_http_2(std::move(idle.stream), std::move(idle.input), idle.server->settings,
+                        idle.server->shutdown);
+    co_return false;
+  }
+  if (connection.is_idle()) connection.move_to(idle);
+  next = connection.start_continuation();
   co_return connection.is_idle();
 }
 
-/// Not in the coroutine, whose frame would have to have room for the arguments.
-Task<> continue_with_http_2(IdleConnection& idle) {
-  return serve_http_2(std::move(idle.stream), std::move(idle.input), idle.server->settings,
-                      idle.server->shutdown);
-}
-
 /// A client that knows that the server speaks HTTP/2 begins with its preface: RFC 9113, section
-/// 3.3. The task is small while the connection waits for a request.
+/// 3.3. The task is small while the connection waits for a request, and is freed when the
+/// connection does not speak HTTP/1 any more.
 Task<> serve_http_1(IdleConnection idle) {
-  bool is_http_2 = false;
+  Task<> next;
   for (bool is_idle = true; is_idle;) {
     Result<std::size_t> received = 0;
     {
@@ -50,11 +52,9 @@ Task<> serve_http_1(IdleConnection idle) {
       received = wait.finish(co_await idle.stream.read(idle.input, read_bytes));
     }
     if (idle.closes_silently(received)) co_return;
-    is_idle = co_await serve_requests(idle, received, is_http_2);
+    is_idle = co_await serve_requests(idle, received, next);
   }
-  if (!is_http_2) co_return;
-  Task<> serving = continue_with_http_2(idle);
-  co_await std::move(serving);
+  if (next) co_await detail::task::ReplaceTask(std::move(next));
 }
 
 }  // namespace

@@ -1,7 +1,10 @@
 // accept_websocket() and serve_websocket(): WebSockets of servers.
 #include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,8 +14,11 @@
 #include <tambour/net/stream_error.h>
 
 #include "base/failure.h"
+#include "http/exchange/detached_request.h"
+#include "http/exchange/exchange.h"
 #include "http/websocket/access.h"
 #include "http/websocket/connection.h"
+#include "http/websocket/shared_options.h"
 #include "http_message/ws/error.h"
 #include "http_message/ws/handshake.h"
 
@@ -20,7 +26,9 @@ namespace tambour::http {
 namespace {
 
 using detail::websocket::Connection;
-using OptionsPointer = std::shared_ptr<const WebSocketOptions>;
+using detail::websocket::OptionsPointer;
+using detail::websocket::SharedOptions;
+using RequestPointer = std::unique_ptr<detail::DetachedRequest>;
 
 std::vector<std::string_view> views_of(const std::vector<std::string>& texts) {
   return {texts.begin(), texts.end()};
@@ -90,57 +98,207 @@ Task<Result<WebSocket>> accept(Request& request, Response& response, OptionsPoin
   co_return detail::websocket::Access::make(std::move(connection));
 }
 
-Task<> serve(Request& request, Response& response,
-             std::shared_ptr<const WebSocketFunction> function, OptionsPointer options) {
-  Result<WebSocket> accepted = co_await accept(request, response, std::move(options));
-  if (!accepted) co_return;
-  WebSocket socket(std::move(*accepted));
-  std::exception_ptr thrown;
-  try {
-    co_await (*function)(socket, request);
-  } catch (...) {
-    thrown = std::current_exception();
-  }
+/// Serves a WebSocket after its opening handshake.
+///
+/// Over HTTP/1.1, the task of run() replaces that of the connection, and gets null, or the request
+/// if it needs one. Over HTTP/2, the handler awaits it.
+class Service {
+ public:
+  Service() = default;
+  Service(const Service&) = delete;
+  Service& operator=(const Service&) = delete;
+  virtual ~Service() = default;
+
+  [[nodiscard]] virtual bool needs_request() const noexcept = 0;
+  /// `self` is this object. `request` is null or refers to `detached`, if that is not null.
+  [[nodiscard]] virtual Task<> run(std::shared_ptr<const Service> self, WebSocket socket,
+                                   Request* request, RequestPointer detached) const = 0;
+};
+using ServicePointer = std::shared_ptr<const Service>;
+
+/// Closes the WebSocket, and throws what the program has thrown.
+Task<> end(WebSocket& socket, std::exception_ptr thrown, RequestPointer request) {
   const CloseCode code = thrown == nullptr ? CloseCode::normal : CloseCode::internal_error;
   if (socket.is_open()) static_cast<void>(co_await socket.close(code));
-  if (thrown != nullptr) std::rethrow_exception(thrown);
+  if (thrown == nullptr || (request != nullptr && request->report(thrown))) co_return;
+  std::rethrow_exception(std::move(thrown));
 }
 
-Task<> invoke_callbacks(WebSocket& socket, Request& request,
-                        std::shared_ptr<const WebSocketCallbacks> callbacks) {
-  if (callbacks->on_open) callbacks->on_open(socket, request);
-  for (;;) {
-    Result<WebSocketMessage> message = co_await socket.receive();
-    if (!message) {
-      if (callbacks->on_close) callbacks->on_close(socket, message.error());
-      co_return;
-    }
-    if (callbacks->on_message) callbacks->on_message(socket, std::move(*message));
+class FunctionService final : public Service {
+ public:
+  explicit FunctionService(WebSocketFunction function) : function_(std::move(function)) {}
+  bool needs_request() const noexcept override { return true; }
+  Task<> run(ServicePointer self, WebSocket socket, Request* request,
+             RequestPointer detached) const override {
+    return serve(std::move(self), function_, std::move(socket), request, std::move(detached));
   }
+
+ private:
+  static Task<> serve(ServicePointer /*owner*/, const WebSocketFunction& function, WebSocket socket,
+                      Request* request, RequestPointer detached) {
+    std::exception_ptr thrown;
+    try {
+      co_await function(socket, *request);
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+    co_await end(socket, std::move(thrown), std::move(detached));
+  }
+
+  WebSocketFunction function_;
+};
+
+class SmallFunctionService final : public Service {
+ public:
+  explicit SmallFunctionService(SmallWebSocketFunction function) : function_(std::move(function)) {}
+  bool needs_request() const noexcept override { return false; }
+  Task<> run(ServicePointer self, WebSocket socket, Request* /*request*/,
+             RequestPointer /*detached*/) const override {
+    return serve(std::move(self), function_, std::move(socket));
+  }
+
+ private:
+  static Task<> serve(ServicePointer /*owner*/, const SmallWebSocketFunction& function,
+                      WebSocket socket) {
+    std::exception_ptr thrown;
+    try {
+      co_await function(socket);
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+    co_await end(socket, std::move(thrown), nullptr);
+  }
+
+  SmallWebSocketFunction function_;
+};
+
+class CallbackService final : public Service {
+ public:
+  explicit CallbackService(WebSocketCallbacks callbacks) : callbacks_(std::move(callbacks)) {}
+  bool needs_request() const noexcept override { return static_cast<bool>(callbacks_.on_open); }
+  Task<> run(ServicePointer self, WebSocket socket, Request* request,
+             RequestPointer detached) const override {
+    return serve(std::move(self), callbacks_, std::move(socket), request, std::move(detached));
+  }
+
+ private:
+  enum class Next : std::uint8_t { read, pause, end };
+
+  /// Invokes the callbacks for what has been received. In no coroutine, so that an idle task has no
+  /// memory for a message.
+  static Next deliver(const WebSocketCallbacks& callbacks, Connection& connection,
+                      WebSocket& socket) {
+    while (detail::websocket::Access::connection_of(socket) == &connection) {
+      if (connection.is_budget_exhausted()) return Next::pause;
+      std::optional<Result<WebSocketMessage>> message = connection.next_message();
+      if (!message) {
+        connection.begin_wait();
+        return Next::read;
+      }
+      if (!*message) {
+        if (callbacks.on_close) callbacks.on_close(socket, message->error());
+        return Next::end;
+      }
+      if (callbacks.on_message) callbacks.on_message(socket, std::move(**message));
+    }
+    return Next::end;
+  }
+  /// Returns false if the task was asked to stop.
+  static bool end_wait(const WebSocketCallbacks& callbacks, Connection& connection,
+                       WebSocket& socket, Result<std::size_t> received) {
+    const Result<> ended = connection.end_wait(received);
+    if (ended || ended.error() != system_error(ECANCELED) || !connection.is_open()) return true;
+    if (callbacks.on_close) callbacks.on_close(socket, ended.error());
+    return false;
+  }
+
+  static Task<> serve(ServicePointer /*owner*/, const WebSocketCallbacks& callbacks,
+                      WebSocket socket, Request* request, RequestPointer detached) {
+    const std::shared_ptr<Connection> connection =
+        detail::websocket::Access::shared_connection_of(socket);
+    std::exception_ptr thrown;
+    try {
+      if (callbacks.on_open) callbacks.on_open(socket, *request);
+      detached.reset();
+      const Connection::Receiving receiving(*connection);
+      for (;;) {
+        const Next next = deliver(callbacks, *connection, socket);
+        if (next == Next::end) break;
+        if (next == Next::pause) {
+          co_await connection->pause();
+          continue;
+        }
+        Result<std::size_t> received = 0;
+        if (connection->stream().is_socket()) {
+          received = co_await connection->stream().socket().read(connection->input(),
+                                                                 Connection::read_bytes_max);
+        } else {
+          received = co_await connection->stream().stream().read(connection->input(),
+                                                                 Connection::read_bytes_max);
+        }
+        if (!end_wait(callbacks, *connection, socket, received)) break;
+      }
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+    co_await end(socket, std::move(thrown), std::move(detached));
+  }
+
+  WebSocketCallbacks callbacks_;
+};
+
+/// Leaves the connection to the task of the service.
+void leave(detail::Exchange& exchange, ServicePointer service, WebSocket socket) {
+  const bool needs_request = service->needs_request();
+  auto start = [service = std::move(service),
+                socket = std::move(socket)](RequestPointer detached) mutable -> Task<> {
+    Request* const request = detached.get();
+    const Service& running = *service;
+    return running.run(std::move(service), std::move(socket), request, std::move(detached));
+  };
+  exchange.continue_with({.needs_request = needs_request, .start = std::move(start)});
+}
+
+Task<> serve(Request& request, Response& response, ServicePointer service, OptionsPointer options) {
+  Result<WebSocket> accepted = co_await accept(request, response, std::move(options));
+  if (!accepted) co_return;
+  detail::Exchange* const exchange = detail::Exchange::of(request);
+  if (exchange == nullptr || !exchange->can_continue()) {
+    Task<> task = service->run(service, std::move(*accepted), &request, nullptr);
+    co_await std::move(task);
+    co_return;
+  }
+  leave(*exchange, std::move(service), std::move(*accepted));
+}
+
+Handler handler_of(ServicePointer service, WebSocketOptions options) {
+  return [service = std::move(service),
+          shared = std::make_shared<const SharedOptions>(std::move(options))](Request& request,
+                                                                              Response& response) {
+    return serve(request, response, service, shared);
+  };
 }
 
 }  // namespace
 
 Task<Result<WebSocket>> accept_websocket(Request& request, Response& response,
                                          WebSocketOptions options) {
-  return accept(request, response, std::make_shared<const WebSocketOptions>(std::move(options)));
+  return accept(request, response, std::make_shared<const SharedOptions>(std::move(options)));
 }
 
 Handler serve_websocket(WebSocketFunction function, WebSocketOptions options) {
-  return [function = std::make_shared<const WebSocketFunction>(std::move(function)),
-          options = std::make_shared<const WebSocketOptions>(std::move(options))](
-             Request& request, Response& response) {
-    return serve(request, response, function, options);
-  };
+  return handler_of(std::make_shared<const FunctionService>(std::move(function)),
+                    std::move(options));
+}
+
+Handler serve_websocket(SmallWebSocketFunction function, WebSocketOptions options) {
+  return handler_of(std::make_shared<const SmallFunctionService>(std::move(function)),
+                    std::move(options));
 }
 
 Handler serve_websocket(WebSocketCallbacks callbacks, WebSocketOptions options) {
-  return serve_websocket(
-      [callbacks = std::make_shared<const WebSocketCallbacks>(std::move(callbacks))](
-          WebSocket& socket, Request& request) {
-        return invoke_callbacks(socket, request, callbacks);
-      },
-      std::move(options));
+  return handler_of(std::make_shared<const CallbackService>(std::move(callbacks)),
+                    std::move(options));
 }
 
 }  // namespace tambour::http

@@ -13,6 +13,10 @@ struct Access {
   [[nodiscard]] static WebSocket make(std::shared_ptr<Connection> connection) noexcept {
     return WebSocket(std::move(connection));
   }
+  [[nodiscard]] static const std::shared_ptr<Connection>& shared_connection_of(
+      const WebSocket& socket) noexcept {
+    return socket.connection_;
+  }
   /// Null for a default-constructed WebSocket.
   [[nodiscard]] static Connection* connection_of(const WebSocket& socket) noexcept {
     return socket.connection_.get();

@@ -45,7 +45,7 @@ ClientState::ClientState(Client& client, Callback<ClientRequest()> request,
     : client_(client),
       make_request_(std::move(request)),
       options_(std::move(options)),
-      websocket_options_(std::make_shared<const WebSocketOptions>(std::move(options_.websocket))),
+      websocket_options_(std::make_shared<const SharedOptions>(std::move(options_.websocket))),
       delays_(options_.retry) {}
 
 Task<Result<WebSocketMessage>> ClientState::receive() {

@@ -17,6 +17,7 @@
 #include <tambour/task/task.h>
 
 #include "client/retry_delays.h"
+#include "http/websocket/shared_options.h"
 
 namespace tambour::http::detail::websocket {
 
@@ -69,7 +70,7 @@ class ClientState {
   Client& client_;
   Callback<ClientRequest()> make_request_;
   WebSocketClientOptions options_;
-  std::shared_ptr<const WebSocketOptions> websocket_options_;
+  OptionsPointer websocket_options_;
   tambour::detail::client::RetryDelays delays_;
   unsigned failed_attempts_ = 0;  ///< Since the last connection.
   std::uint64_t connections_ = 0;

@@ -29,7 +29,7 @@ Result<> Connection::append_close(CloseCode code, std::string_view reason) {
     return appended;
   queue_frames(std::move(frame));
   has_sent_close_ = true;
-  owes_pong_ = false;
+  if (backlog_ != nullptr) backlog_->owes_pong = false;
   notify_subscribers();
   return {};
 }
@@ -66,7 +66,7 @@ Task<Result<>> Connection::close(Pointer self, CloseCode code, std::string reaso
   self->start_writing();
   if (self->is_closing_) {
     while (self->is_open()) {
-      const Result<> waited = co_await self->progress_.wait();
+      const Result<> waited = co_await self->waits().progress.wait();
       if (!waited) co_return waited;
     }
   } else {
@@ -84,7 +84,7 @@ Task<Result<>> Connection::close(Pointer self, CloseCode code, std::string reaso
 Task<Result<>> Connection::wait_for_close(Pointer self) {
   while (!self->receive_error_) {
     if (self->is_receiving_) {
-      const Result<> ended = co_await self->ended_.wait();
+      const Result<> ended = co_await self->waits().ended.wait();
       if (!ended) co_return ended;
       continue;
     }
@@ -108,7 +108,12 @@ Task<> Connection::shut_down(Pointer self) {
   }
   while (self->is_open()) {
     self->input_.clear();
-    const Result<std::size_t> received = co_await self->stream_.read(self->input_, read_bytes_max);
+    Result<std::size_t> received = 0;
+    if (self->stream_.is_socket()) {
+      received = co_await self->stream_.socket().read(self->input_, read_bytes_max);
+    } else {
+      received = co_await self->stream_.stream().read(self->input_, read_bytes_max);
+    }
     if (!received || *received == 0) co_return;
   }
 }

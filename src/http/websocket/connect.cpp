@@ -42,7 +42,7 @@ detail::ws::HandshakeOffer offer_of(const WebSocketOptions& options) {
 }  // namespace
 
 Task<Result<WebSocket>> detail::websocket::open(Client& client, ClientRequest request,
-                                                std::shared_ptr<const WebSocketOptions> options,
+                                                OptionsPointer options,
                                                 std::optional<Status>* status) {
   if (options->compression && !has_zlib()) co_return tambour::detail::base::failure(ENOTSUP);
   const ws::HandshakeOffer offer = offer_of(*options);
@@ -65,9 +65,9 @@ Task<Result<WebSocket>> detail::websocket::open(Client& client, ClientRequest re
 
 Task<Result<WebSocket>> connect_websocket(Client& client, ClientRequest request,
                                           WebSocketOptions options) {
-  return detail::websocket::open(client, std::move(request),
-                                 std::make_shared<const WebSocketOptions>(std::move(options)),
-                                 nullptr);
+  return detail::websocket::open(
+      client, std::move(request),
+      std::make_shared<const detail::websocket::SharedOptions>(std::move(options)), nullptr);
 }
 
 Task<Result<WebSocket>> connect_websocket(Client& client, std::string url,

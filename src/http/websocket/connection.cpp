@@ -24,76 +24,74 @@ constexpr Duration control_interval = std::chrono::seconds(20);
 
 }  // namespace
 
-/// While a task waits in receive() or receive_part().
-class Connection::Receiving {
- public:
-  explicit Receiving(Connection& self) noexcept : self_(self) {
-    tambour::detail::base::check(
-        !self.is_receiving_,
-        "WebSocket::receive() called while another task receives: let one task receive, and pass "
-        "the messages on");
-    self.is_receiving_ = true;
-    // The time in which no task received does not count for the peer.
-    const Duration paused = self.loop_.now() - self.stopped_receiving_at_;
-    self.received_at_ = tambour::detail::base::saturating_add(self.received_at_, paused);
-    if (self.pinged_at_ != never)
-      self.pinged_at_ = tambour::detail::base::saturating_add(self.pinged_at_, paused);
-  }
-  Receiving(const Receiving&) = delete;
-  Receiving& operator=(const Receiving&) = delete;
-  ~Receiving() {
-    self_.is_receiving_ = false;
-    self_.stopped_receiving_at_ = self_.loop_.now();
-    // close() receives if this task does not go on.
-    self_.ended_.set();
-    if (!self_.receive_error_) self_.ended_.reset();
-  }
+Connection::Receiving::Receiving(Connection& self) noexcept : self_(self) {
+  tambour::detail::base::check(
+      !self.is_receiving_,
+      "WebSocket::receive() called while another task receives: let one task receive, and pass "
+      "the messages on");
+  self.is_receiving_ = true;
+  // The time in which no task received does not count for the peer.
+  const Duration paused = self.loop_.now() - self.stopped_receiving_at_;
+  self.received_at_ = tambour::detail::base::saturating_add(self.received_at_, paused);
+  if (self.pinged_at_ != never)
+    self.pinged_at_ = tambour::detail::base::saturating_add(self.pinged_at_, paused);
+}
 
- private:
-  Connection& self_;
-};
+Connection::Receiving::~Receiving() {
+  self_.is_receiving_ = false;
+  self_.stopped_receiving_at_ = self_.loop_.now();
+  if (self_.waits_ == nullptr) return;
+  // close() receives if this task does not go on.
+  self_.waits_->ended.set();
+  if (!self_.receive_error_) self_.waits_->ended.reset();
+}
 
-Connection::Connection(ByteStream stream, ws::Role role,
-                       std::shared_ptr<const WebSocketOptions> options, std::string subprotocol,
-                       const std::optional<ws::DeflateAgreement>& deflate)
+Connection::Connection(ByteStream stream, ws::Role role, OptionsPointer options,
+                       std::string subprotocol, const std::optional<ws::DeflateAgreement>& deflate)
     : loop_(stream.loop()),
-      stream_(std::move(stream)),
+      stream_(std::move(stream), input_),
       options_(std::move(options)),
-      subprotocol_(std::move(subprotocol)),
       compression_(deflate ? make_compression(*deflate, role, *options_) : nullptr),
-      limits_{.frame_bytes_max = options_->frame_bytes_max,
-              .message_bytes_max = options_->message_bytes_max,
-              .fragments_max = options_->fragments_max,
-              .control_frames_max = options_->control_frames_max},
-      parser_(role, limits_, compression_ != nullptr),
+      parser_(role, options_->frame_limits, compression_ != nullptr),
       writer_(role, role == ws::Role::client ? &fill_mask_key : nullptr),
       peer_timer_(loop_, [this] { check_peer(); }),
-      progress_timer_(loop_, [this] { check_progress(); }),
       received_at_(loop_.now()),
       stopped_receiving_at_(received_at_),
       control_counted_since_(received_at_),
-      is_client_(role == ws::Role::client),
-      progress_(loop_),
-      ended_(loop_),
-      tasks_(loop_) {
+      is_client_(role == ws::Role::client) {
+  if (!subprotocol.empty()) subprotocol_ = std::make_unique<std::string>(std::move(subprotocol));
   if (options_->ping_interval > Duration::zero()) peer_timer_.start(options_->ping_interval);
+}
+
+/// In a task of its own, because the wait would make the frames of idle tasks larger.
+Task<> Connection::pause() {
+  start_writing();
+  static_cast<void>(co_await sleep_for(Duration::zero(), {}));
+}
+
+std::optional<Result<WebSocketMessage>> Connection::next_message() {
+  for (;;) {
+    WebSocketPart part;
+    const Step step = this->step(message_, read_bytes_max, part);
+    if (step == Step::failed) return Result<WebSocketMessage>(std::unexpected(receive_error_));
+    if (step == Step::input) return std::nullopt;
+    if (part.is_last) return WebSocketMessage(std::exchange(message_, Buffer()), part.is_text);
+  }
 }
 
 Task<Result<WebSocketMessage>> Connection::receive(Pointer self) {
   const Receiving receiving(*self);
-  // The other connections of the loop run before the message that follows.
-  if (self->budget_.is_exhausted(tambour::detail::loop::core_of(self->loop_)))
-    static_cast<void>(co_await sleep_for(Duration::zero(), {}));
+  if (self->is_budget_exhausted()) co_await self->pause();
   for (;;) {
-    WebSocketPart part;
-    const Step step = self->step(self->message_, read_bytes_max, part);
-    if (step == Step::failed) co_return std::unexpected(self->receive_error_);
-    if (step == Step::part) {
-      if (!part.is_last) continue;
-      co_return WebSocketMessage(std::exchange(self->message_, Buffer()), part.is_text);
-    }
+    std::optional<Result<WebSocketMessage>> message = self->next_message();
+    if (message) co_return std::move(*message);
     self->begin_wait();
-    const Result<std::size_t> received = co_await self->stream_.read(self->input_, read_bytes_max);
+    Result<std::size_t> received = 0;
+    if (self->stream_.is_socket()) {
+      received = co_await self->stream_.socket().read(self->input_, read_bytes_max);
+    } else {
+      received = co_await self->stream_.stream().read(self->input_, read_bytes_max);
+    }
     const Result<> ended = self->end_wait(received);
     if (!ended) co_return std::unexpected(ended.error());
   }
@@ -102,15 +100,19 @@ Task<Result<WebSocketMessage>> Connection::receive(Pointer self) {
 Task<Result<WebSocketPart>> Connection::receive_part(Pointer self, Buffer& into,
                                                      std::size_t bytes_max) {
   const Receiving receiving(*self);
-  if (self->budget_.is_exhausted(tambour::detail::loop::core_of(self->loop_)))
-    static_cast<void>(co_await sleep_for(Duration::zero(), {}));
+  if (self->is_budget_exhausted()) co_await self->pause();
   for (;;) {
     WebSocketPart part;
     const Step step = self->step(into, std::max(bytes_max, std::size_t{1}), part);
     if (step == Step::failed) co_return std::unexpected(self->receive_error_);
     if (step == Step::part) co_return part;
     self->begin_wait();
-    const Result<std::size_t> received = co_await self->stream_.read(self->input_, read_bytes_max);
+    Result<std::size_t> received = 0;
+    if (self->stream_.is_socket()) {
+      received = co_await self->stream_.socket().read(self->input_, read_bytes_max);
+    } else {
+      received = co_await self->stream_.stream().read(self->input_, read_bytes_max);
+    }
     const Result<> ended = self->end_wait(received);
     if (!ended) co_return std::unexpected(ended.error());
   }
@@ -199,12 +201,7 @@ void Connection::handle_ping() {
     control_counted_since_ = loop_.now();
     parser_.restart_control_frames();
   }
-  if (has_sent_close_) return;
-  pong_ = parser_.control_payload();
-  owes_pong_ = true;
-  if (is_writing_) return;
-  append_pong();
-  start_writing();
+  if (!has_sent_close_) answer_ping();
 }
 
 void Connection::handle_pong() noexcept {
@@ -217,7 +214,8 @@ void Connection::handle_pong() noexcept {
 void Connection::handle_close() {
   has_received_close_ = true;
   close_code_ = parser_.close_code();
-  close_reason_ = parser_.control_payload();
+  if (!parser_.control_payload().empty())
+    close_reason_ = std::make_unique<std::string>(parser_.control_payload());
   if (!has_sent_close_) {
     // A code that was not sent cannot be returned.
     static_cast<void>(append_close(close_code_, {}));
@@ -240,6 +238,10 @@ Connection::Step Connection::violate(const Error& error) {
 }
 
 void Connection::begin_wait() noexcept {
+  start_writing();
+  deferred_write_.reset();
+  if (stream_.is_socket()) release_backlog();  // Other streams need it for each message.
+  if (error_) return;
   if (!peer_timer_.is_started() && options_->ping_interval > Duration::zero())
     peer_timer_.start(options_->ping_interval);
 }
@@ -263,7 +265,7 @@ void Connection::end_receiving(const Error& error) noexcept {
   receive_error_ = error;
   input_.clear();
   message_.clear();
-  ended_.set();
+  if (waits_ != nullptr) waits_->ended.set();
 }
 
 /// The connection has ended.
@@ -271,7 +273,7 @@ void Connection::fail(const Error& error) noexcept {
   if (!error_) error_ = error;
   end_receiving(error);
   peer_timer_.stop();
-  progress_timer_.stop();
+  if (backlog_ != nullptr) backlog_->progress_timer.stop();
   drain_.reset();
   queue_.clear();
   stream_.close();
@@ -283,6 +285,7 @@ void Connection::abort() noexcept { fail(system_error(ECANCELED)); }
 /// Runs when a ping may be due, or an answer overdue.
 void Connection::check_peer() noexcept {
   using tambour::detail::base::saturating_add;
+  release_backlog();
   if (close_deadline_ != never) {
     if (close_deadline_ <= loop_.now()) return fail(system_error(ETIMEDOUT));
     return peer_timer_.start_at(close_deadline_);

@@ -3,6 +3,9 @@
 //
 // The functions that wait are static and take a shared pointer, because the WebSocket may be
 // destroyed while their tasks wait: the connection is then closed, and lives until they have ended.
+//
+// Most connections wait most of the time. What only a connection needs whose peer reads slowly, or
+// which closes, is allocated then.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +20,7 @@
 #include <tambour/base/result.h>
 #include <tambour/bytes/buffer.h>
 #include <tambour/detail/namespaces.h>
+#include <tambour/detail/ready_node.h>
 #include <tambour/http/websocket.h>
 #include <tambour/loop/timer.h>
 #include <tambour/net/byte_stream.h>
@@ -25,7 +29,9 @@
 #include <tambour/task/task.h>
 
 #include "http/websocket/compression.h"
+#include "http/websocket/shared_options.h"
 #include "http/websocket/subscriber.h"
+#include "http/websocket/underlying_stream.h"
 #include "http_message/ws/extensions.h"
 #include "http_message/ws/frame_parser.h"
 #include "http_message/ws/frame_writer.h"
@@ -37,8 +43,8 @@ class Connection final {
  public:
   using Pointer = std::shared_ptr<Connection>;
 
-  Connection(ByteStream stream, ws::Role role, std::shared_ptr<const WebSocketOptions> options,
-             std::string subprotocol, const std::optional<ws::DeflateAgreement>& deflate);
+  Connection(ByteStream stream, ws::Role role, OptionsPointer options, std::string subprotocol,
+             const std::optional<ws::DeflateAgreement>& deflate);
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
   ~Connection() { abort(); }
@@ -93,30 +99,71 @@ class Connection final {
   /// Sends a close frame when `token` asks for it.
   void close_on(std::stop_token token);
 
+  // For a task that receives without a frame for each message. It has a Receiving, calls
+  // next_message() until that returns nothing, and reads from the stream between begin_wait() and
+  // end_wait().
+
+  class Receiving;
+  /// The next message, or the error with which receive() fails; no value: more input is needed.
+  [[nodiscard]] std::optional<Result<WebSocketMessage>> next_message();
+  void begin_wait() noexcept;
+  [[nodiscard]] Result<> end_wait(Result<std::size_t> received);
+  static constexpr std::size_t read_bytes_max = std::size_t{64} * 1024;
+  [[nodiscard]] UnderlyingStream& stream() noexcept { return stream_; }
+  [[nodiscard]] Buffer& input() noexcept { return input_; }
+  /// True if the other connections of the loop must run before the next message: pause().
+  [[nodiscard]] bool is_budget_exhausted() noexcept {
+    return budget_.is_exhausted(tambour::detail::loop::core_of(loop_));
+  }
+  [[nodiscard]] Task<> pause();
+
   [[nodiscard]] bool is_open() const noexcept { return stream_.is_open(); }
   [[nodiscard]] EventLoop& loop() const noexcept { return loop_; }
-  [[nodiscard]] const std::string& subprotocol() const noexcept { return subprotocol_; }
+  [[nodiscard]] const std::string& subprotocol() const noexcept { return text_of(subprotocol_); }
   [[nodiscard]] bool has_compression() const noexcept { return compression_ != nullptr; }
   [[nodiscard]] std::size_t unsent_bytes() const noexcept {
-    return queue_.size() + sending_.size();
+    return queue_.size() + (backlog_ != nullptr ? backlog_->sending.size() : 0);
   }
   [[nodiscard]] std::optional<Duration> round_trip_time() const noexcept {
+    if (round_trip_time_ < Duration::zero()) return std::nullopt;
     return round_trip_time_;
   }
   [[nodiscard]] CloseCode close_code() const noexcept { return close_code_; }
-  [[nodiscard]] const std::string& close_reason() const noexcept { return close_reason_; }
+  [[nodiscard]] const std::string& close_reason() const noexcept { return text_of(close_reason_); }
   [[nodiscard]] const WebSocketStats& stats() const noexcept { return stats_; }
 
  private:
-  static constexpr std::size_t read_bytes_max = std::size_t{64} * 1024;
   enum class Step : std::uint8_t {
     part,    ///< A part of a message was appended.
     input,   ///< More input is needed.
     again,   ///< A part of a compressed message may have been received.
     failed,  ///< Nothing will be received any more: receive_error_.
   };
-  class Receiving;
-  class Writing;
+  /// What the stream has not accepted, and the task that waits for the stream to accept it.
+  struct Backlog {
+    explicit Backlog(Connection& self)
+        : progress_timer(self.loop_, [&self] { self.check_progress(); }), tasks(self.loop_) {}
+
+    Buffer sending;                  ///< What is left of the current write.
+    std::size_t sending_before = 0;  ///< When the progress was last checked.
+    std::string pong;                ///< The payload of the last ping that is not answered.
+    bool owes_pong = false;
+    bool is_writing = false;
+    Timer progress_timer;
+    TaskScope tasks;  ///< Last, because its task uses the others.
+  };
+  /// Writes what is queued in the next iteration of the loop, at the latest.
+  struct DeferredWrite final : tambour::detail::ReadyNode {
+    explicit DeferredWrite(Connection& connection) noexcept : ReadyNode(&run), self(connection) {}
+    static void run(ReadyNode& node) { static_cast<DeferredWrite&>(node).self.start_writing(); }
+    Connection& self;
+  };
+  /// What tasks wait for.
+  struct Waits {
+    explicit Waits(EventLoop& loop) : progress(loop), ended(loop) {}
+    TaskEvent progress;  ///< Set and reset after each write, and when the connection fails.
+    TaskEvent ended;     ///< Set when nothing will be received any more.
+  };
   struct Drain {
     Connection& self;
     void operator()() const noexcept { self.begin_close(self.options_->shutdown_code); }
@@ -131,8 +178,6 @@ class Connection final {
   void handle_pong() noexcept;
   void handle_close();
   Step violate(const Error& error);
-  void begin_wait() noexcept;
-  [[nodiscard]] Result<> end_wait(Result<std::size_t> received);
   void end_receiving(const Error& error) noexcept;
   void fail(const Error& error) noexcept;
   void check_peer() noexcept;
@@ -144,12 +189,25 @@ class Connection final {
   void append_message(WebSocketMessage message);
   void append_part(Buffer part, bool is_last, bool is_text);
   void queue_frames(Buffer frames);
+  [[nodiscard]] bool has_room() const noexcept {
+    return error_ || unsent_bytes() < options_->unsent_bytes_max;
+  }
+  [[nodiscard]] static Task<Result<>> wait_for_room(Pointer self);
   [[nodiscard]] static Task<Result<>> write_until(Pointer self, std::uint64_t position);
-  [[nodiscard]] Task<Result<>> write_queue();
-  [[nodiscard]] Task<> write_in_background();
+  [[nodiscard]] bool is_writing() const noexcept {
+    return backlog_ != nullptr && backlog_->is_writing;
+  }
+  [[nodiscard]] Task<> write_backlog();
+  void write_soon() noexcept;
+  [[nodiscard]] bool is_write_deferred() const noexcept {
+    return deferred_write_ != nullptr && deferred_write_->linked();
+  }
   void check_progress() noexcept;
-  void append_pong();
+  void answer_ping();
+  void append_pong(std::string_view payload);
   void wake_senders() noexcept;
+  void release_backlog() noexcept;
+  [[nodiscard]] Waits& waits();
   void notify_subscribers() noexcept;
 
   // closing.cpp: the closing handshake.
@@ -161,54 +219,67 @@ class Connection final {
   [[nodiscard]] static Task<> shut_down(Pointer self);
   class Closing;
 
+  [[nodiscard]] static const std::string& text_of(
+      const std::unique_ptr<std::string>& text) noexcept {
+    static const std::string none;
+    return text != nullptr ? *text : none;
+  }
+
   EventLoop& loop_;
-  ByteStream stream_;
-  std::shared_ptr<const WebSocketOptions> options_;
-  std::string subprotocol_;
+  Buffer input_;
+  UnderlyingStream stream_;  ///< After the input, to which it may add bytes.
+  OptionsPointer options_;
+  std::unique_ptr<std::string> subprotocol_;  ///< Null: empty.
   std::unique_ptr<Compression> compression_;  ///< Null if none was agreed on.
-  ws::FrameLimits limits_;
   ws::FrameParser parser_;
   ws::FrameWriter writer_;
   tambour::detail::loop::IterationBudget budget_;
 
-  Buffer input_;
   Buffer message_;  ///< The current message of receive(), whose task may have been cancelled.
   Buffer queue_;    ///< Frames that wait for the end of the current write.
-  Buffer sending_;  ///< What is left of the current write.
   std::uint64_t queued_total_ = 0;  ///< Bytes of all frames that were ever queued.
-  std::size_t sending_before_ = 0;  ///< When the progress was last checked.
-  std::string pong_;                ///< The payload of the last ping that is not answered.
-  bool owes_pong_ = false;
 
-  Timer peer_timer_;      ///< Pings, pongs and the closing handshake.
-  Timer progress_timer_;  ///< Writes.
+  Timer peer_timer_;  ///< Pings, pongs and the closing handshake.
   TimePoint received_at_;
   TimePoint stopped_receiving_at_;
   TimePoint pinged_at_ = never;  ///< Of the ping that was not answered; `never` if there is none.
   TimePoint last_ping_at_;
   TimePoint control_counted_since_;
   TimePoint close_deadline_ = never;
-  std::optional<Duration> round_trip_time_;
+  Duration round_trip_time_{-1};  ///< Negative: not measured.
 
   Error receive_error_{};  ///< Why nothing will be received any more.
   Error error_{};          ///< Why the connection was closed.
   bool is_receiving_ = false;
-  bool is_writing_ = false;
-  bool writes_in_background_ = false;
   bool is_sending_compressed_ = false;  ///< The current sent message.
   bool is_closing_ = false;
   bool has_sent_close_ = false;
   bool has_received_close_ = false;
   bool is_client_;
   CloseCode close_code_ = CloseCode::abnormal;
-  std::string close_reason_;
+  std::unique_ptr<std::string> close_reason_;  ///< Null: empty.
   WebSocketStats stats_;
 
   tambour::detail::IntrusiveList<Subscriber> subscribers_;
-  TaskEvent progress_;  ///< Set and reset after each write, and when the connection fails.
-  TaskEvent ended_;     ///< Set when nothing will be received any more.
   std::optional<std::stop_callback<Drain>> drain_;
-  TaskScope tasks_;  ///< Background writes. After everything that they use.
+  std::unique_ptr<Waits> waits_;  ///< Null until a task waits.
+  std::unique_ptr<DeferredWrite> deferred_write_;
+  /// Null unless the stream has not accepted what was sent, shortly before or now. After everything
+  /// that its task uses.
+  std::unique_ptr<Backlog> backlog_;
+};
+
+/// While a task receives.
+class Connection::Receiving {
+ public:
+  /// Aborts with a message if another task receives.
+  explicit Receiving(Connection& self) noexcept;
+  Receiving(const Receiving&) = delete;
+  Receiving& operator=(const Receiving&) = delete;
+  ~Receiving();
+
+ private:
+  Connection& self_;
 };
 
 }  // namespace tambour::http::detail::websocket

@@ -11,11 +11,12 @@
 #include <tambour/http/websocket.h>
 #include <tambour/task/task.h>
 
+#include "http/websocket/shared_options.h"
+
 namespace tambour::http::detail::websocket {
 
 /// connect_websocket(). Sets `status`, which may be null, when a response has arrived.
 [[nodiscard]] Task<Result<WebSocket>> open(Client& client, ClientRequest request,
-                                           std::shared_ptr<const WebSocketOptions> options,
-                                           std::optional<Status>* status);
+                                           OptionsPointer options, std::optional<Status>* status);
 
 }  // namespace tambour::http::detail::websocket

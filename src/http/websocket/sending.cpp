@@ -1,8 +1,12 @@
 // Connection: the queue of frames, and the task that writes it.
 //
-// The first task that sends writes its message itself. Messages that others queue meanwhile are
-// written by a task in the background, which also takes over if the writing task is cancelled.
+// What is sent is written at once, without a task. What the stream does not accept is written by a
+// task in the background, together with the messages that are queued meanwhile. The answers to
+// messages that have arrived together are written together.
+#include <algorithm>
 #include <cerrno>
+#include <cstddef>
+#include <memory>
 #include <new>
 #include <utility>
 
@@ -11,33 +15,15 @@
 #include "base/failure.h"
 #include "http/websocket/connection.h"
 #include "http_message/ws/error.h"
+#include "loop/core.h"
 
 namespace tambour::http::detail::websocket {
-/// While a task writes. When it ends, or its coroutine is destroyed, what is left is written in the
-/// background.
-class Connection::Writing {
- public:
-  explicit Writing(Connection& self) noexcept : self_(self) { self.is_writing_ = true; }
-  Writing(const Writing&) = delete;
-  Writing& operator=(const Writing&) = delete;
-  ~Writing() {
-    self_.is_writing_ = false;
-    self_.progress_timer_.stop();
-    try {
-      if (!self_.sending_.empty()) {
-        self_.sending_.append(std::move(self_.queue_));
-        self_.queue_ = std::exchange(self_.sending_, Buffer());
-      }
-    } catch (const std::bad_alloc&) {
-      self_.fail(system_error(ENOMEM));
-    }
-    self_.wake_senders();
-    self_.start_writing();
-  }
+namespace {
 
- private:
-  Connection& self_;
-};
+/// Answers are written before the next message is handled if there are more bytes of them.
+constexpr std::size_t collected_bytes_max = std::size_t{64} * 1024;
+
+}  // namespace
 
 Result<> Connection::check_sending() const noexcept {
   if (error_) return std::unexpected(error_);
@@ -83,19 +69,22 @@ void Connection::queue_frames(Buffer frames) {
 Task<Result<>> Connection::send(Pointer self, WebSocketMessage message) {
   if (message.is_text && !ws::is_utf8(message.data))
     co_return ws::failure(WebSocketError::invalid_utf8);
-  while (self->unsent_bytes() >= self->options_->unsent_bytes_max && !self->error_) {
-    const Result<> waited = co_await self->progress_.wait();
+  if (!self->has_room()) {
+    const Result<> waited = co_await wait_for_room(self);
     if (!waited) co_return waited;
   }
   if (const Result<> checked = self->check_sending(); !checked) co_return checked;
   self->append_message(std::move(message));
-  if (!self->is_writing_) co_return co_await self->write_queue();
-  co_return co_await write_until(self, self->queued_total_);
+  self->write_soon();
+  if (self->unsent_bytes() > 0 && !self->is_write_deferred())
+    co_return co_await write_until(self, self->queued_total_);
+  if (self->error_) co_return std::unexpected(self->error_);
+  co_return {};
 }
 
 Task<Result<>> Connection::send_part(Pointer self, Buffer part, bool is_last, bool is_text) {
-  while (self->unsent_bytes() >= self->options_->unsent_bytes_max && !self->error_) {
-    const Result<> waited = co_await self->progress_.wait();
+  if (!self->has_room()) {
+    const Result<> waited = co_await wait_for_room(self);
     if (!waited) co_return waited;
   }
   if (const Result<> checked = self->check_sending(); !checked) co_return checked;
@@ -104,8 +93,10 @@ Task<Result<>> Connection::send_part(Pointer self, Buffer part, bool is_last, bo
     ++self->stats_.messages_sent;
     self->notify_subscribers();
   }
-  if (!self->is_writing_) co_return co_await self->write_queue();
-  co_return co_await write_until(self, self->queued_total_);
+  self->start_writing();
+  if (self->unsent_bytes() > 0) co_return co_await write_until(self, self->queued_total_);
+  if (self->error_) co_return std::unexpected(self->error_);
+  co_return {};
 }
 
 Result<> Connection::try_send(WebSocketMessage message) {
@@ -114,7 +105,7 @@ Result<> Connection::try_send(WebSocketMessage message) {
     return ws::failure(WebSocketError::invalid_utf8);
   if (unsent_bytes() >= options_->unsent_bytes_max) return tambour::detail::base::failure(EAGAIN);
   append_message(std::move(message));
-  start_writing();
+  write_soon();
   return {};
 }
 
@@ -131,76 +122,114 @@ Result<> Connection::ping(std::string_view payload) {
   return {};
 }
 
-void Connection::append_pong() {
-  if (!std::exchange(owes_pong_, false)) return;
+/// While a write goes on, only the last of several pings is answered.
+void Connection::answer_ping() {
+  if (is_writing()) {
+    backlog_->pong = parser_.control_payload();
+    backlog_->owes_pong = true;
+    return;
+  }
+  append_pong(parser_.control_payload());
+  write_soon();
+}
+
+void Connection::append_pong(std::string_view payload) {
   Buffer frame;
-  static_cast<void>(writer_.append_pong(frame, pong_));
+  static_cast<void>(writer_.append_pong(frame, payload));
   queue_frames(std::move(frame));
 }
 
 Task<Result<>> Connection::flush(Pointer self) {
-  if (self->error_) co_return std::unexpected(self->error_);
+  self->start_writing();
   co_return co_await write_until(self, self->queued_total_);
+}
+
+Task<Result<>> Connection::wait_for_room(Pointer self) {
+  while (!self->has_room()) {
+    const Result<> waited = co_await self->waits().progress.wait();
+    if (!waited) co_return waited;
+  }
+  co_return {};
 }
 
 /// Waits until the stream has accepted everything up to a position in the sequence of frames.
 Task<Result<>> Connection::write_until(Pointer self, std::uint64_t position) {
   while (self->queued_total_ - self->unsent_bytes() < position && !self->error_) {
-    const Result<> waited = co_await self->progress_.wait();
+    const Result<> waited = co_await self->waits().progress.wait();
     if (!waited) co_return waited;
   }
   if (self->error_) co_return std::unexpected(self->error_);
   co_return {};
 }
 
-/// Writes what is queued now. The caller keeps the connection.
-Task<Result<>> Connection::write_queue() {
-  const Writing writing(*this);
-  append_pong();
-  sending_ = std::exchange(queue_, Buffer());
-  sending_before_ = sending_.size();
-  if (options_->write_timeout > Duration::zero()) progress_timer_.start(options_->write_timeout);
-  const Result<> written = co_await stream_.write(sending_);
-  if (written) co_return written;
-  if (error_) co_return std::unexpected(error_);
-  // If the task was asked to stop, the rest is written in the background.
-  if (written.error() != system_error(ECANCELED) || !stream_.is_open()) fail(written.error());
-  co_return written;
-}
-
-Task<> Connection::write_in_background() {
+Task<> Connection::write_backlog() {
+  Backlog& backlog = *backlog_;
   try {
-    while ((!queue_.empty() || owes_pong_) && !error_) static_cast<void>(co_await write_queue());
+    do {
+      if (std::exchange(backlog.owes_pong, false)) append_pong(backlog.pong);
+      backlog.sending = std::exchange(queue_, Buffer());
+      backlog.sending_before = backlog.sending.size();
+      if (options_->write_timeout > Duration::zero())
+        backlog.progress_timer.start(options_->write_timeout);
+      const Result<> written = co_await stream_.write(backlog.sending);
+      backlog.progress_timer.stop();
+      if (!written && !error_) fail(written.error());
+      wake_senders();
+    } while ((!queue_.empty() || backlog.owes_pong) && !error_);
   } catch (const std::bad_alloc&) {
     fail(system_error(ENOMEM));
   }
-  writes_in_background_ = false;
+  backlog.is_writing = false;
 }
 
 void Connection::start_writing() noexcept {
-  if (is_writing_ || writes_in_background_ || error_) return;
-  if (queue_.empty() && !owes_pong_) return;
-  writes_in_background_ = true;
+  if (is_writing() || queue_.empty() || error_) return;
+  const Result<> written = stream_.try_write(queue_);
+  if (written) return wake_senders();
+  if (written.error() != system_error(EAGAIN)) return fail(written.error());
   try {
-    append_pong();
-    tasks_.spawn(write_in_background());
+    if (backlog_ == nullptr) backlog_ = std::make_unique<Backlog>(*this);
+    backlog_->is_writing = true;
+    backlog_->tasks.spawn(write_backlog());
   } catch (const std::bad_alloc&) {
-    writes_in_background_ = false;
+    if (backlog_ != nullptr) backlog_->is_writing = false;
     fail(system_error(ENOMEM));
   }
 }
 
+/// If further messages have arrived, they are handled in this iteration, and begin_wait() writes
+/// the answers to all of them. If the task does something else instead, the next iteration writes.
+void Connection::write_soon() noexcept {
+  const std::size_t bytes_max = std::min(collected_bytes_max, options_->unsent_bytes_max);
+  if (input_.empty() || is_writing() || queue_.size() >= bytes_max) return start_writing();
+  if (deferred_write_ == nullptr) deferred_write_.reset(new (std::nothrow) DeferredWrite(*this));
+  if (deferred_write_ == nullptr) return start_writing();
+  if (!deferred_write_->linked()) tambour::detail::loop::core_of(loop_).queue(*deferred_write_);
+}
+
 void Connection::check_progress() noexcept {
-  if (!is_writing_) return;
-  if (sending_.size() == sending_before_) return fail(system_error(ETIMEDOUT));
-  sending_before_ = sending_.size();
-  progress_timer_.start(options_->write_timeout);
+  if (!is_writing()) return;
+  if (backlog_->sending.size() == backlog_->sending_before) return fail(system_error(ETIMEDOUT));
+  backlog_->sending_before = backlog_->sending.size();
+  backlog_->progress_timer.start(options_->write_timeout);
 }
 
 void Connection::wake_senders() noexcept {
-  progress_.set();
-  progress_.reset();
+  if (waits_ != nullptr) {
+    waits_->progress.set();
+    waits_->progress.reset();
+  }
   notify_subscribers();
+}
+
+/// When no task of it exists.
+void Connection::release_backlog() noexcept {
+  if (backlog_ != nullptr && backlog_->tasks.empty()) backlog_.reset();
+}
+
+Connection::Waits& Connection::waits() {
+  if (waits_ == nullptr) waits_ = std::make_unique<Waits>(loop_);
+  return *waits_;
 }
 
 /// A subscriber may close the connection, which ends all of them.

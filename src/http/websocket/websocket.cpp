@@ -26,7 +26,8 @@ WebSocket::WebSocket(ByteStream stream, WebSocketRole role, const WebSocketOptio
     : connection_(std::make_shared<detail::websocket::Connection>(
           std::move(stream),
           role == WebSocketRole::client ? detail::ws::Role::client : detail::ws::Role::server,
-          std::make_shared<const WebSocketOptions>(options), std::string(), std::nullopt)) {}
+          std::make_shared<const detail::websocket::SharedOptions>(options), std::string(),
+          std::nullopt)) {}
 WebSocket::WebSocket(std::shared_ptr<detail::websocket::Connection> connection) noexcept
     : connection_(std::move(connection)) {}
 WebSocket::WebSocket(WebSocket&& other) noexcept = default;

@@ -172,6 +172,69 @@ TEST_P(HttpMemoryOfIdleConnections, is_that_of_the_wait_for_more_than_are_kept) 
   expect_small_connections(1100);
 }
 
+/// An idle WebSocket holds nothing of HTTP, no buffer and nothing to send.
+class HttpMemoryOfIdleWebSockets : public HttpMemoryOfIdleConnections {
+ protected:
+  static constexpr std::size_t count = 100;
+  static constexpr std::string_view handshake =
+      "GET /chat HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+      "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n";
+
+  /// Sends `text` from each peer, and waits for answers that end so.
+  void exchange_all(std::string_view text, std::string_view end) {
+    for (TcpStream& peer : peers) {
+      send_pieces(peer, text, 1000);
+      std::string answer;
+      ASSERT_TRUE(eventually([&] { return (answer += test::receive_now(peer)).ends_with(end); }))
+          << answer;
+    }
+  }
+  /// Opens the WebSockets, which echo a message then.
+  void open_all(const http::Server& server) {
+    connect_all(server.endpoint(), count);
+    exchange_all(handshake, "\r\n\r\n");
+    exchange_all(std::string_view("\x81\x82\0\0\0\0hi", 8), "\x81\x02hi");
+  }
+  /// Bytes for each, without those of its peer.
+  std::size_t idle_bytes(http::Handler handler) {
+    const http::Server server = serve(std::move(handler));
+    open_all(server);
+    peers.clear();
+    EXPECT_TRUE(eventually([&] { return server.connections() == 0; }));
+    const std::size_t before = used_bytes();
+    open_all(server);
+    constexpr std::size_t client_bytes = 128;
+    const std::size_t bytes = (used_bytes() - before) / count - client_bytes;
+    peers.clear();
+    EXPECT_TRUE(eventually([&] { return server.connections() == 0; }));
+    return bytes;
+  }
+  static Task<> echo(http::WebSocket& socket) {
+    for (;;) {
+      Result<http::WebSocketMessage> message = co_await socket.receive();
+      if (!message) co_return;
+      const Result<> sent = co_await socket.send(std::move(*message));
+      if (!sent) co_return;
+    }
+  }
+};
+
+TAMBOUR_ON_EVERY_BACKEND(HttpMemoryOfIdleWebSockets);
+
+TEST_P(HttpMemoryOfIdleWebSockets, is_that_of_the_connection_and_its_task) {
+  const std::size_t with_callbacks = idle_bytes(http::serve_websocket(http::WebSocketCallbacks{
+      .on_message = [](http::WebSocket& socket, http::WebSocketMessage message) {
+        EXPECT_TRUE(socket.try_send(std::move(message)));
+      }}));
+  const std::size_t with_function = idle_bytes(http::serve_websocket(&echo));
+  const std::size_t with_request = idle_bytes(
+      http::serve_websocket([](http::WebSocket& socket, http::Request&) { return echo(socket); }));
+  RecordProperty("with_callbacks", static_cast<int>(with_callbacks));
+  RecordProperty("with_function", static_cast<int>(with_function));
+  RecordProperty("with_request", static_cast<int>(with_request));
+  EXPECT_LE(with_callbacks, test::sanitized ? 2048 : 1200);
+}
+
 /// The anonymous memory of the process that is resident.
 std::size_t resident_bytes() {
   std::ifstream file("/proc/self/smaps_rollup");
