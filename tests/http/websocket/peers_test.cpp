@@ -1,5 +1,5 @@
 // WebSockets over real sockets: between the library's ends on every backend, and with Python's
-// websockets as client and as server.
+// websockets and ws on Node.js as clients and as servers.
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -22,8 +22,19 @@ using namespace std::chrono_literals;
 using http::WebSocket;
 using http::WebSocketMessage;
 
-const std::string python = "/usr/bin/python3";
-const std::string script = std::filesystem::path(__FILE__).parent_path() / "peers.py";
+const std::filesystem::path folder = std::filesystem::path(__FILE__).parent_path();
+
+/// A program that is a client or an echo server, and a command that fails if it is not installed.
+struct Peer {
+  std::vector<std::string> command;
+  std::string probe;
+};
+const std::string node_path =
+    "NODE_PATH=/usr/share/nodejs:/usr/lib/node_modules:/usr/local/lib/node_modules";
+const std::vector<Peer> peers{{{"/usr/bin/python3", "-B", folder / "peers.py"},
+                               "/usr/bin/python3 -c 'import websockets' 2>/dev/null"},
+                              {{"/usr/bin/env", node_path, "node", folder / "peers.js"},
+                               node_path + " node -e 'require(\"ws\")' 2>/dev/null"}};
 
 class WebSocketPeers : public test::OnEveryBackend {
  protected:
@@ -36,12 +47,17 @@ class WebSocketPeers : public test::OnEveryBackend {
                                                   http::serve_websocket(&test::echo, options))));
     return "ws://" + server_->endpoint().to_string() + "/";
   }
-  static bool has_python() {
-    return std::system((python + " -c 'import websockets' 2>/dev/null").c_str()) == 0;
+  static bool is_installed(const Peer& peer) { return std::system(peer.probe.c_str()) == 0; }
+  static std::vector<std::string> command_of(const Peer& peer,
+                                             std::initializer_list<std::string> arguments) {
+    std::vector<std::string> command = peer.command;
+    command.insert(command.end(), arguments);
+    return command;
   }
-  /// What the script prints, errors included.
-  std::string run_script(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), {python, "-B", script});
+  /// What the client prints, errors included.
+  std::string run_client(const Peer& peer, std::initializer_list<std::string> more) {
+    std::vector<std::string> arguments = command_of(peer, {"client"});
+    arguments.insert(arguments.end(), more);
     Buffer output;
     run([](EventLoop& loop, std::vector<std::string> command, Buffer& into) -> Task<> {
       ProcessOptions options;
@@ -56,6 +72,38 @@ class WebSocketPeers : public test::OnEveryBackend {
       static_cast<void>(co_await running.wait());
     }(loop(), std::move(arguments), output));
     return output.to_string();
+  }
+  /// Exchanges messages with the server that the peer is.
+  static Task<> use_server(EventLoop& loop, std::vector<std::string> command) {
+    ProcessOptions process;
+    process.arguments = std::move(command);
+    process.input = Stdio::pipe();
+    process.output = Stdio::pipe();
+    Process running = or_throw(Process::spawn(loop, process));
+    Buffer output;
+    while (!output.find('\n')) {
+      const Result<std::size_t> got = co_await running.output().read(output);
+      EXPECT_TRUE(got && *got > 0);
+      if (!got || *got == 0) co_return;
+    }
+    const std::string port = output.take(*output.find('\n')).to_string();
+    http::Client client(loop);
+    http::WebSocketOptions options;
+    options.subprotocols = {"v1.chat"};
+    options.compression.emplace();
+    Result<WebSocket> opened =
+        co_await http::connect_websocket(client, "ws://127.0.0.1:" + port + "/", options);
+    WebSocket socket = or_throw(std::move(opened));
+    EXPECT_EQ(socket.subprotocol(), "v1.chat");
+    EXPECT_TRUE(socket.has_compression());
+    for (const std::size_t size : {0UL, 1UL, 126UL, 65'536UL, 300'000UL}) {
+      EXPECT_TRUE(co_await socket.send_text(std::string(size, 'x')));
+      const Result<WebSocketMessage> message = co_await socket.receive();
+      EXPECT_TRUE(message && message->to_string() == std::string(size, 'x')) << size;
+    }
+    EXPECT_TRUE(co_await socket.close());
+    running.input().close();
+    static_cast<void>(co_await running.wait());
   }
 
   std::optional<http::Server> server_;
@@ -144,51 +192,32 @@ TEST_P(WebSocketPeers, topics_reach_the_subscribers_of_each_loop) {
   group.join();
 }
 
-TEST_P(WebSocketPeers, clients_of_python_are_served) {
-  if (!has_python()) GTEST_SKIP() << "python3-websockets is not installed";
-  http::WebSocketOptions options;
-  options.subprotocols = {"v1.chat"};
-  std::string url = serve_echo(options);
-  EXPECT_EQ(run_script({"client", url}), "ok\n");
-  server_.reset();
-  options.compression.emplace();
-  url = serve_echo(options);
-  EXPECT_EQ(run_script({"client", url, "deflate"}), "ok\n");
-}
-
-TEST_P(WebSocketPeers, servers_of_python_are_used) {
-  if (!has_python()) GTEST_SKIP() << "python3-websockets is not installed";
-  run([](EventLoop& loop) -> Task<> {
-    ProcessOptions process;
-    process.arguments = {python, "-B", script, "server"};
-    process.input = Stdio::pipe();
-    process.output = Stdio::pipe();
-    Process running = or_throw(Process::spawn(loop, process));
-    Buffer output;
-    while (!output.find('\n')) {
-      const Result<std::size_t> got = co_await running.output().read(output);
-      EXPECT_TRUE(got && *got > 0);
-      if (!got || *got == 0) co_return;
-    }
-    const std::string port = output.take(*output.find('\n')).to_string();
-    http::Client client(loop);
+TEST_P(WebSocketPeers, clients_of_others_are_served) {
+  bool is_skipped = true;
+  for (const Peer& peer : peers) {
+    if (!is_installed(peer)) continue;
+    is_skipped = false;
     http::WebSocketOptions options;
     options.subprotocols = {"v1.chat"};
+    std::string url = serve_echo(options);
+    EXPECT_EQ(run_client(peer, {url}), "ok\n");
+    server_.reset();
     options.compression.emplace();
-    Result<WebSocket> opened =
-        co_await http::connect_websocket(client, "ws://127.0.0.1:" + port + "/", options);
-    WebSocket socket = or_throw(std::move(opened));
-    EXPECT_EQ(socket.subprotocol(), "v1.chat");
-    EXPECT_TRUE(socket.has_compression());
-    for (const std::size_t size : {0UL, 1UL, 126UL, 65'536UL, 300'000UL}) {
-      EXPECT_TRUE(co_await socket.send_text(std::string(size, 'x')));
-      const Result<WebSocketMessage> message = co_await socket.receive();
-      EXPECT_TRUE(message && message->to_string() == std::string(size, 'x')) << size;
-    }
-    EXPECT_TRUE(co_await socket.close());
-    running.input().close();
-    static_cast<void>(co_await running.wait());
-  }(loop()));
+    url = serve_echo(options);
+    EXPECT_EQ(run_client(peer, {url, "deflate"}), "ok\n");
+    server_.reset();
+  }
+  if (is_skipped) GTEST_SKIP() << "python3-websockets and ws of Node.js are not installed";
+}
+
+TEST_P(WebSocketPeers, servers_of_others_are_used) {
+  bool is_skipped = true;
+  for (const Peer& peer : peers) {
+    if (!is_installed(peer)) continue;
+    is_skipped = false;
+    run(use_server(loop(), command_of(peer, {"server"})));
+  }
+  if (is_skipped) GTEST_SKIP() << "python3-websockets and ws of Node.js are not installed";
 }
 
 }  // namespace
