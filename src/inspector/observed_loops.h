@@ -16,7 +16,7 @@
 #include <tambour/threads/loop_group.h>
 
 #include "loop/core.h"
-#include "loop/monitor.h"
+#include "loop/observation/monitor.h"
 
 namespace tambour::inspector {
 

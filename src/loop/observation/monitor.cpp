@@ -1,5 +1,5 @@
 // Monitor: what a loop publishes, and what other threads read.
-#include "loop/monitor.h"
+#include "loop/observation/monitor.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,5 +1,5 @@
 // The table of the loops of the process, for debuggers.
-#include "loop/debug_loops.h"
+#include "loop/observation/debug_loops.h"
 
 namespace tambour::detail::loop {
 
