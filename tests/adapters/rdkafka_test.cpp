@@ -31,7 +31,7 @@ class Kafka : public test::AdapterTest {
   Kafka()
       : owner(rd_kafka_new(RD_KAFKA_PRODUCER, quiet(), nullptr, 0), &rd_kafka_destroy),
         cluster(rd_kafka_mock_cluster_new(owner.get(), 1), &rd_kafka_mock_cluster_destroy) {
-    rd_kafka_mock_topic_create(cluster.get(), "events", 4, 1);
+    rd_kafka_mock_topic_create(cluster.get(), "events", partitions, 1);
   }
 
   static rd_kafka_conf_t* quiet() {
@@ -62,6 +62,17 @@ class Kafka : public test::AdapterTest {
     return std::move(*consumer);
   }
 
+  /// Without the group, which takes three seconds to assign partitions.
+  static void assign(const KafkaConsumer& consumer, std::int64_t offset) {
+    auto* const list = rd_kafka_topic_partition_list_new(partitions);
+    for (int partition = 0; partition < partitions; ++partition)
+      rd_kafka_topic_partition_list_add(list, "events", partition)->offset = offset;
+    EXPECT_EQ(rd_kafka_assign(consumer.get(), list), RD_KAFKA_RESP_ERR_NO_ERROR);
+    rd_kafka_topic_partition_list_destroy(list);
+  }
+
+  static constexpr int partitions = 4;
+
   std::unique_ptr<rd_kafka_t, decltype(&rd_kafka_destroy)> owner;
   std::unique_ptr<rd_kafka_mock_cluster_t, decltype(&rd_kafka_mock_cluster_destroy)> cluster;
 };
@@ -79,11 +90,9 @@ TEST_F(Kafka, messages_are_delivered_consumed_and_committed) {
     EXPECT_EQ(unknown.error().category(), adapters::kafka_category());
     auto consumer = open_consumer();
     EXPECT_TRUE(consumer->subscribe({"events"}));
-    std::int32_t partition = 0;
     for (int i = 0; i < 10; ++i) {
       const auto message = co_await timeout(30s, consumer->next());
       if (!message) co_return ADD_FAILURE() << message.error().message(), void();
-      partition = (*message)->partition;
       const std::string text(static_cast<const char*>((*message)->payload), (*message)->len);
       EXPECT_EQ(text, std::to_string(i));
       if (i != 6) continue;
@@ -96,10 +105,7 @@ TEST_F(Kafka, messages_are_delivered_consumed_and_committed) {
     // Another consumer of the group continues after the commit. It does not join the group: the
     // simulated broker does not answer that after all members have left.
     consumer = open_consumer();
-    auto* const list = rd_kafka_topic_partition_list_new(1);
-    rd_kafka_topic_partition_list_add(list, "events", partition)->offset = RD_KAFKA_OFFSET_STORED;
-    EXPECT_EQ(rd_kafka_assign(consumer->get(), list), RD_KAFKA_RESP_ERR_NO_ERROR);
-    rd_kafka_topic_partition_list_destroy(list);
+    assign(*consumer, RD_KAFKA_OFFSET_STORED);
     const auto next = co_await timeout(30s, consumer->next());
     EXPECT_EQ((*next)->offset, 7);
   }());
@@ -120,7 +126,7 @@ TEST_F(Kafka, a_hundred_messages_in_flight_and_half_of_the_waits_are_stopped) {
     // Messages whose wait was stopped are delivered too.
     while (producer->in_flight() > 0) static_cast<void>(co_await sleep_for(1ms));
     const auto consumer = open_consumer();
-    EXPECT_TRUE(consumer->subscribe({"events"}));
+    assign(*consumer, RD_KAFKA_OFFSET_BEGINNING);
     for (std::size_t i = 0; i < 200 * count; ++i) {
       const auto message = co_await timeout(30s, consumer->next());
       if (!message) co_return ADD_FAILURE() << i << message.error().message(), void();

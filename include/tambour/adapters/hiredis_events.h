@@ -116,7 +116,12 @@ class RedisEvents {
     char* const output = context_.c.obuf;
     const std::size_t size = sdslen(output);
     const bool is_connected = (context_.c.flags & REDIS_CONNECTED) != 0 && context_.c.err == 0;
-    if (!is_connected || size == 0 || size > bytes_max) return false;
+    if (!is_connected || size > bytes_max) return false;
+    flush_.stop();
+    if (size == 0) {
+      set(Events::read);
+      return true;
+    }
     const ssize_t sent = ::send(context_.c.fd, output, size, MSG_NOSIGNAL);
     if (sent < 0 && errno != EAGAIN && errno != EINTR) {
       redisAsyncHandleRead(&context_);  // Reports the error to hiredis.
