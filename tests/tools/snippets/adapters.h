@@ -18,5 +18,5 @@ extern GMainLoop* main_loop;
 extern sd_event* event;
 int callback(sd_event_source* source, void* data);
 extern redisAsyncContext* context;
-extern adapters::RedisClient& redis;
+Task<> serve();
 int redisLibeventAttach(redisAsyncContext* context, event_base* base);
