@@ -42,6 +42,7 @@
 #include <tambour/http/server.h>            // IWYU pragma: export
 #include <tambour/http/status.h>            // IWYU pragma: export
 #include <tambour/http/time_limit.h>        // IWYU pragma: export
+#include <tambour/http/tracing.h>           // IWYU pragma: export
 #include <tambour/http/url.h>               // IWYU pragma: export
 #include <tambour/http/websocket.h>         // IWYU pragma: export
 #include <tambour/http/websocket_client.h>  // IWYU pragma: export

@@ -1,5 +1,7 @@
-// CORS, access logs, redirects to HTTPS.
+// CORS, access logs, redirects to HTTPS, traces.
 #include <chrono>
+#include <optional>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -272,6 +274,151 @@ TEST_F(HttpsRedirect, no_transport_security_without_tls) {
   router.get("/", [](Request&, Response& response) { response.send("x"); });
   serve(std::move(router).handler());
   EXPECT_EQ(ask(request_with("GET", "")), response_of("200 OK", "x", "Connection: close\r\n"));
+}
+
+// The examples of the specification, and what it forbids.
+TEST(TraceContext, is_parsed) {
+  const std::string ids = "4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7";
+  const auto context = http::TraceContext::parse("00-" + ids + "-01", "congo=t61rcWkgMzE");
+  ASSERT_TRUE(context);
+  EXPECT_TRUE(context->is_sampled);
+  EXPECT_EQ(http::to_hex(context->trace_id), "4bf92f3577b34da6a3ce929d0e0e4736");
+  EXPECT_EQ(http::to_hex(context->span_id), "00f067aa0ba902b7");
+  EXPECT_EQ(context->state, "congo=t61rcWkgMzE");
+  EXPECT_EQ(context->traceparent(), "00-" + ids + "-01");
+  EXPECT_FALSE(http::TraceContext::parse("00-" + ids + "-00")->is_sampled);
+  EXPECT_TRUE(http::TraceContext::parse("00-" + ids + "-03")->is_sampled);
+  EXPECT_TRUE(http::TraceContext::parse("cc-" + ids + "-01"));
+  EXPECT_TRUE(http::TraceContext::parse("cc-" + ids + "-01-what-the-future-will-be-like"));
+  for (const std::string& invalid :
+       {"00-" + ids, "00-" + ids + "-01-more", "00-" + ids + "-01.", "cc-" + ids + "-01.x",
+        "ff-" + ids + "-01", "0-" + ids + "-01", "00-" + ids + "-1", "00-" + ids + "-0G",
+        "00_" + ids + "-01", std::string(), std::string(55, '-'),
+        std::string("00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01"),
+        std::string("00-00000000000000000000000000000000-00f067aa0ba902b7-01"),
+        std::string("00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01")})
+    EXPECT_FALSE(http::TraceContext::parse(invalid)) << invalid;
+  EXPECT_EQ(http::TraceContext::parse("00-" + ids + "-01", std::string(513, 'a'))->state, "");
+  EXPECT_EQ(http::TraceContext::parse("00-" + ids + "-01", "a=\n")->state, "");
+}
+
+TEST(TraceContext, children_belong_to_the_trace) {
+  EventLoop loop;
+  const auto first = http::TraceContext::create(loop);
+  const auto second = first.child(loop);
+  EXPECT_EQ(second.trace_id, first.trace_id);
+  EXPECT_NE(second.span_id, first.span_id);
+  EXPECT_NE(http::TraceContext::create(loop).trace_id, first.trace_id);
+  EXPECT_TRUE(http::TraceContext::parse(first.traceparent()));
+}
+
+class HttpTracing : public test::Serving {
+ public:
+  struct Ended {
+    http::TraceContext context;
+    http::TraceContext::SpanId parent;
+    std::string method;
+    std::string name;
+    std::optional<http::Status> status;
+    bool has_thrown;
+  };
+
+  void serve_with(http::TracingOptions options) {
+    server_.reset();
+    options.on_span = [this](const http::Span& span) {
+      spans_.push_back({span.context, span.parent, std::string(span.method), std::string(span.name),
+                        span.status, span.has_thrown});
+      EXPECT_GE(span.duration, Duration::zero());
+      EXPECT_GT(span.began_at.time_since_epoch(), Duration::zero());
+    };
+    http::Router router;
+    router.use(http::trace_requests(std::move(options)));
+    router.get("/now/{secret}", [this](Request& request, Response& response) {
+      seen_ = http::trace_context_of(request);
+      response.send("x");
+    });
+    router.get("/later", [](Request&, Response& response) -> Task<> {
+      co_await sleep_for(1ms);
+      response.send("x");
+    });
+    router.get("/throws", [](Request&, Response&) -> Task<> {
+      co_await sleep_for(0s);
+      throw std::runtime_error("thrown");
+    });
+    serve(std::move(router).handler());
+  }
+
+  std::vector<Ended> spans_;
+  std::optional<http::TraceContext> seen_;
+};
+
+TEST_F(HttpTracing, a_request_is_a_child_of_the_span_of_its_client) {
+  const std::string sent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+  serve_with({});
+  ask(request_with("GET", "traceparent: " + sent + "\r\ntracestate: a=b\r\n", "/now/s3cret?q=1"));
+  ASSERT_EQ(spans_.size(), 1U);
+  EXPECT_EQ(http::to_hex(spans_[0].context.trace_id), "4bf92f3577b34da6a3ce929d0e0e4736");
+  EXPECT_EQ(http::to_hex(spans_[0].parent), "00f067aa0ba902b7");
+  EXPECT_NE(http::to_hex(spans_[0].context.span_id), "00f067aa0ba902b7");
+  EXPECT_EQ(spans_[0].context.state, "a=b");
+  EXPECT_EQ(spans_[0].method, "GET");
+  EXPECT_EQ(spans_[0].name, "/now/{secret}") << "the route, and not the target";
+  EXPECT_EQ(spans_[0].status, http::Status::ok);
+  ASSERT_TRUE(seen_);
+  EXPECT_EQ(seen_->span_id, spans_[0].context.span_id) << "for requests that the handler sends";
+}
+
+TEST_F(HttpTracing, new_traces_and_tasks) {
+  serve_with({});
+  ask(request_with("GET", "", "/later"));
+  ask(request_with("GET", "traceparent: 00-invalid\r\n", "/later"));
+  ask(request_with("GET", "", "/throws"));
+  ASSERT_EQ(spans_.size(), 3U);
+  EXPECT_NE(spans_[0].context.trace_id, spans_[1].context.trace_id);
+  EXPECT_EQ(spans_[0].parent, http::TraceContext::SpanId{});
+  EXPECT_FALSE(spans_[1].has_thrown);
+  EXPECT_TRUE(spans_[2].has_thrown);
+}
+
+TEST_F(HttpTracing, sampling) {
+  const std::string ids = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7";
+  serve_with({.sampled = 0.0});
+  ask(request_with("GET", "", "/later"));
+  ask(request_with("GET", "traceparent: " + ids + "-00\r\n", "/later"));
+  EXPECT_EQ(spans_.size(), 0U);
+  ask(request_with("GET", "traceparent: " + ids + "-01\r\n", "/later"));
+  EXPECT_EQ(spans_.size(), 1U);
+  // A peer that is not trusted cannot begin a trace.
+  serve_with({.sampled = 0.0, .trusted = {*IpNetwork::parse("192.0.2.0/24")}});
+  ask(request_with("GET", "traceparent: " + ids + "-01\r\n", "/later"));
+  EXPECT_EQ(spans_.size(), 1U);
+}
+
+TEST_F(HttpTracing, a_client_sends_the_context) {
+  serve_with({});
+  std::vector<std::string> sent;
+  const http::SpanHook on_span = [&sent](const http::Span& span) {
+    EXPECT_EQ(span.kind, http::Span::Kind::client);
+    sent.push_back(span.context.traceparent() + ' ' + std::string(span.name) + ' ' +
+                   (span.status ? "answered" : "failed"));
+  };
+  const auto parent = http::TraceContext::create(loop_);
+  run([&]() -> Task<> {
+    http::Client client(loop_);
+    http::ClientRequest request("http://" + server_->endpoint().to_string() + "/later");
+    const auto response = co_await http::send_traced(client, std::move(request), parent, on_span);
+    EXPECT_TRUE(response);
+    http::ClientRequest refused("http://127.0.0.1:1/");
+    const auto failed = co_await http::send_traced(client, std::move(refused), parent, on_span);
+    EXPECT_FALSE(failed);
+  }());
+  ASSERT_EQ(sent.size(), 2U);
+  ASSERT_EQ(spans_.size(), 1U);
+  EXPECT_EQ(spans_[0].context.trace_id, parent.trace_id);
+  EXPECT_TRUE(sent[0].starts_with("00-" + http::to_hex(parent.trace_id) + '-' +
+                                  http::to_hex(spans_[0].parent)));
+  EXPECT_TRUE(sent[0].ends_with(" answered")) << sent[0];
+  EXPECT_TRUE(sent[1].ends_with("failed")) << sent[1];
 }
 
 }  // namespace

@@ -5,3 +5,5 @@ extern LoopGroup& loops;
 extern http::Router& router;
 extern http::ServerGroup& server;
 extern inspector::Collector& collector;
+extern http::Client& client;
+void export_span(const http::Span& span);
