@@ -201,7 +201,9 @@ class WebSocket {
   /// StreamError::eof after close() or the peer's close frame; with ETIMEDOUT after
   /// WebSocketOptions::write_timeout; with the errors of the stream; and with ECANCELED if the task
   /// was asked to stop: the message is sent nevertheless, unless that was before there was room for
-  /// it. Throws std::bad_alloc; nothing is sent then.
+  /// it. If further messages have been received, it does not wait: the answers to them are written
+  /// together, in the next iteration of the loop at the latest. Throws std::bad_alloc; nothing is
+  /// sent then.
   [[nodiscard]] Task<Result<>> send(WebSocketMessage message);
   [[nodiscard]] Task<Result<>> send_text(std::string_view text) {
     return send(WebSocketMessage(text));

@@ -28,6 +28,7 @@
 #include "http/exchange/detached_request.h"
 #include "http/exchange/response_sink.h"
 #include "http/exchange/settings.h"
+#include "http/exchange/shutdown_hooks.h"
 #include "http/exchange/wire.h"
 #include "loop/core.h"
 #include "net/pace/rate_budget.h"
@@ -64,6 +65,11 @@ class Exchange final : public ResponseSink, public BodyStream {
   Exchange(Wire& wire, EventLoop& loop, std::shared_ptr<const ServerSettings> settings,
            std::stop_token shutdown, std::stop_token stop);
   ~Exchange() = default;
+
+  /// The hooks of the server, for what goes on without the exchange. The server outlives them.
+  void set_shutdown_hooks(ShutdownHooks& hooks) noexcept { shutdown_hooks_ = &hooks; }
+  /// Null unless they were set.
+  [[nodiscard]] ShutdownHooks* shutdown_hooks() const noexcept { return shutdown_hooks_; }
 
   // The connection calls start(), start_handler(), waits for the tasks of handlers(), and calls
   // finish(). For a message that is not a request it calls reject() alone.
@@ -245,6 +251,7 @@ class Exchange final : public ResponseSink, public BodyStream {
   mutable std::unique_ptr<Endpoint> peer_;  ///< Once it was asked for.
   std::shared_ptr<Exchange*> self_;         ///< Expires with this exchange.
   std::stop_token shutdown_;
+  ShutdownHooks* shutdown_hooks_ = nullptr;
   Continuation continuation_;
   std::optional<std::stop_source> disconnected_;  ///< If the handler asks for it.
   bool has_ended_ = false;                        ///< The wire has the end of the response.

@@ -43,6 +43,7 @@ H1Connection::H1Connection(IdleConnection& idle, std::stop_token stop)
       has_served_(idle.kind != IdleKind::first_request) {
   wire_.input().bytes() = std::move(idle.input);
   wire_.attach(exchange_);
+  exchange_.set_shutdown_hooks(server_.shutdown_hooks);
   if (has_waited_shortly(idle, loop_.now())) server_.keep_more();
   drain_.emplace(server_.shutdown, Drain{*this});
 }

@@ -59,7 +59,10 @@ Connection::Connection(ByteStream stream, ws::Role role, OptionsPointer options,
       stopped_receiving_at_(received_at_),
       control_counted_since_(received_at_),
       is_client_(role == ws::Role::client) {
-  if (!subprotocol.empty()) subprotocol_ = std::make_unique<std::string>(std::move(subprotocol));
+  if (!subprotocol.empty()) {
+    texts_ = std::make_unique<Texts>();
+    texts_->subprotocol = std::move(subprotocol);
+  }
   if (options_->ping_interval > Duration::zero()) peer_timer_.start(options_->ping_interval);
 }
 
@@ -214,8 +217,10 @@ void Connection::handle_pong() noexcept {
 void Connection::handle_close() {
   has_received_close_ = true;
   close_code_ = parser_.close_code();
-  if (!parser_.control_payload().empty())
-    close_reason_ = std::make_unique<std::string>(parser_.control_payload());
+  if (!parser_.control_payload().empty()) {
+    if (texts_ == nullptr) texts_ = std::make_unique<Texts>();
+    texts_->close_reason = parser_.control_payload();
+  }
   if (!has_sent_close_) {
     // A code that was not sent cannot be returned.
     static_cast<void>(append_close(close_code_, {}));
@@ -274,6 +279,7 @@ void Connection::fail(const Error& error) noexcept {
   end_receiving(error);
   peer_timer_.stop();
   if (backlog_ != nullptr) backlog_->progress_timer.stop();
+  ignore_shutdown();
   drain_.reset();
   queue_.clear();
   stream_.close();
@@ -312,6 +318,8 @@ void Connection::send_keep_alive() {
   if (!pinged && pinged.error() != system_error(EAGAIN)) fail(pinged.error());
 }
 
-void Connection::close_on(std::stop_token token) { drain_.emplace(std::move(token), Drain{*this}); }
+void Connection::close_on(std::stop_token token) {
+  drain_ = std::make_unique<std::stop_callback<Drain>>(std::move(token), Drain{*this});
+}
 
 }  // namespace tambour::http::detail::websocket

@@ -28,6 +28,7 @@
 #include <tambour/task/scope.h>
 #include <tambour/task/task.h>
 
+#include "http/exchange/shutdown_hooks.h"
 #include "http/websocket/compression.h"
 #include "http/websocket/shared_options.h"
 #include "http/websocket/subscriber.h"
@@ -39,7 +40,7 @@
 
 namespace tambour::http::detail::websocket {
 
-class Connection final {
+class Connection final : private ShutdownHook {
  public:
   using Pointer = std::shared_ptr<Connection>;
 
@@ -96,8 +97,9 @@ class Connection final {
   [[nodiscard]] Subscriber* find_subscriber(const void* topic) const noexcept;
   [[nodiscard]] std::size_t count_subscribers() const noexcept;
 
-  /// Sends a close frame when `token` asks for it.
+  /// Sends a close frame when the server begins to shut down.
   void close_on(std::stop_token token);
+  void close_on(ShutdownHooks& hooks) noexcept { hooks.add(*this); }
 
   // For a task that receives without a frame for each message. It has a Receiving, calls
   // next_message() until that returns nothing, and reads from the stream between begin_wait() and
@@ -106,6 +108,12 @@ class Connection final {
   class Receiving;
   /// The next message, or the error with which receive() fails; no value: more input is needed.
   [[nodiscard]] std::optional<Result<WebSocketMessage>> next_message();
+  /// As end_wait(), for a task that does not receive again after it was asked to stop:
+  /// next_message() then returns ECANCELED.
+  void note_received(Result<std::size_t> received) {
+    const Result<> ended = end_wait(received);
+    if (!ended) end_receiving(ended.error());
+  }
   void begin_wait() noexcept;
   [[nodiscard]] Result<> end_wait(Result<std::size_t> received);
   static constexpr std::size_t read_bytes_max = std::size_t{64} * 1024;
@@ -119,7 +127,9 @@ class Connection final {
 
   [[nodiscard]] bool is_open() const noexcept { return stream_.is_open(); }
   [[nodiscard]] EventLoop& loop() const noexcept { return loop_; }
-  [[nodiscard]] const std::string& subprotocol() const noexcept { return text_of(subprotocol_); }
+  [[nodiscard]] const std::string& subprotocol() const noexcept {
+    return texts_ != nullptr ? texts_->subprotocol : no_text();
+  }
   [[nodiscard]] bool has_compression() const noexcept { return compression_ != nullptr; }
   [[nodiscard]] std::size_t unsent_bytes() const noexcept {
     return queue_.size() + (backlog_ != nullptr ? backlog_->sending.size() : 0);
@@ -129,7 +139,9 @@ class Connection final {
     return round_trip_time_;
   }
   [[nodiscard]] CloseCode close_code() const noexcept { return close_code_; }
-  [[nodiscard]] const std::string& close_reason() const noexcept { return text_of(close_reason_); }
+  [[nodiscard]] const std::string& close_reason() const noexcept {
+    return texts_ != nullptr ? texts_->close_reason : no_text();
+  }
   [[nodiscard]] const WebSocketStats& stats() const noexcept { return stats_; }
 
  private:
@@ -166,8 +178,9 @@ class Connection final {
   };
   struct Drain {
     Connection& self;
-    void operator()() const noexcept { self.begin_close(self.options_->shutdown_code); }
+    void operator()() const noexcept { self.begin_shutdown(); }
   };
+  void begin_shutdown() noexcept override { begin_close(options_->shutdown_code); }
 
   // connection.cpp: receiving and time limits.
 
@@ -219,17 +232,20 @@ class Connection final {
   [[nodiscard]] static Task<> shut_down(Pointer self);
   class Closing;
 
-  [[nodiscard]] static const std::string& text_of(
-      const std::unique_ptr<std::string>& text) noexcept {
+  struct Texts {
+    std::string subprotocol;
+    std::string close_reason;
+  };
+  [[nodiscard]] static const std::string& no_text() noexcept {
     static const std::string none;
-    return text != nullptr ? *text : none;
+    return none;
   }
 
   EventLoop& loop_;
   Buffer input_;
   UnderlyingStream stream_;  ///< After the input, to which it may add bytes.
   OptionsPointer options_;
-  std::unique_ptr<std::string> subprotocol_;  ///< Null: empty.
+  std::unique_ptr<Texts> texts_;              ///< Null: both are empty.
   std::unique_ptr<Compression> compression_;  ///< Null if none was agreed on.
   ws::FrameParser parser_;
   ws::FrameWriter writer_;
@@ -257,12 +273,11 @@ class Connection final {
   bool has_received_close_ = false;
   bool is_client_;
   CloseCode close_code_ = CloseCode::abnormal;
-  std::unique_ptr<std::string> close_reason_;  ///< Null: empty.
   WebSocketStats stats_;
 
   tambour::detail::IntrusiveList<Subscriber> subscribers_;
-  std::optional<std::stop_callback<Drain>> drain_;
-  std::unique_ptr<Waits> waits_;  ///< Null until a task waits.
+  std::unique_ptr<std::stop_callback<Drain>> drain_;  ///< Null: it has a ShutdownHook, or nothing.
+  std::unique_ptr<Waits> waits_;                      ///< Null until a task waits.
   std::unique_ptr<DeferredWrite> deferred_write_;
   /// Null unless the stream has not accepted what was sent, shortly before or now. After everything
   /// that its task uses.

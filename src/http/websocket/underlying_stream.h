@@ -2,7 +2,7 @@
 // need no coroutine frames of their own, and a write may be tried without a task.
 #pragma once
 
-#include <cerrno>
+#include <memory>
 #include <utility>
 
 #include <tambour/base/result.h>
@@ -20,35 +20,34 @@ class UnderlyingStream {
   /// Appends to `received` what was read from the socket already. Throws std::bad_alloc.
   UnderlyingStream(ByteStream stream, Buffer& received) {
     auto released = stream.release_socket(received);
-    is_socket_ = released.has_value();
-    if (is_socket_) {
+    if (released) {
       socket_ = std::move(*released);
     } else {
-      stream_ = std::move(stream);
+      stream_ = std::make_unique<ByteStream>(std::move(stream));
     }
   }
 
   [[nodiscard]] bool is_open() const noexcept {
-    return is_socket_ ? socket_.is_open() : stream_.is_open();
+    return is_socket() ? socket_.is_open() : stream_->is_open();
   }
   void close() noexcept {
     socket_.close();
-    stream_.close();
+    if (!is_socket()) stream_->close();
   }
   /// True: read() of socket(). Otherwise: read() of stream().
-  [[nodiscard]] bool is_socket() const noexcept { return is_socket_; }
+  [[nodiscard]] bool is_socket() const noexcept { return stream_ == nullptr; }
   [[nodiscard]] SocketStream& socket() noexcept { return socket_; }
-  [[nodiscard]] ByteStream& stream() noexcept { return stream_; }
+  [[nodiscard]] ByteStream& stream() noexcept { return *stream_; }
 
   /// As Stream::try_write().
   [[nodiscard]] Result<> try_write(Buffer& from) noexcept {
-    return is_socket_ ? socket_.try_write(from) : stream_.try_write(from);
+    return is_socket() ? socket_.try_write(from) : stream_->try_write(from);
   }
   [[nodiscard]] Task<Result<>> write(Buffer& from) {
-    return is_socket_ ? write_socket(from) : stream_.write(from);
+    return is_socket() ? write_socket(from) : stream_->write(from);
   }
   [[nodiscard]] Task<Result<>> shutdown_write() {
-    return is_socket_ ? shut_socket_down() : stream_.shutdown_write();
+    return is_socket() ? shut_socket_down() : stream_->shutdown_write();
   }
 
  private:
@@ -58,8 +57,7 @@ class UnderlyingStream {
   [[nodiscard]] Task<Result<>> shut_socket_down() { co_return co_await socket_.shutdown_write(); }
 
   SocketStream socket_;
-  ByteStream stream_;  ///< If it is no socket.
-  bool is_socket_;
+  std::unique_ptr<ByteStream> stream_;  ///< Null if it is a socket.
 };
 
 }  // namespace tambour::http::detail::websocket

@@ -45,7 +45,7 @@ void move_unmasked(Buffer& input, Buffer& payload, std::size_t size, auto&& visi
 
 Result<FrameParser::Event> FrameParser::parse(Buffer& input, Buffer& payload,
                                               std::size_t bytes_max) {
-  if (stage_ == Stage::failed) return std::unexpected(error_);
+  if (stage_ == Stage::failed) return failure(error_);
   if (stage_ == Stage::closed) {
     input.clear();
     return Event::none;
@@ -53,7 +53,7 @@ Result<FrameParser::Event> FrameParser::parse(Buffer& input, Buffer& payload,
   auto event = parse_event(input, payload, bytes_max);
   if (!event) {
     stage_ = Stage::failed;
-    error_ = event.error();
+    error_ = static_cast<WebSocketError>(event.error().value());  // All errors of frames are such.
   }
   return event;
 }

@@ -94,8 +94,8 @@ class FrameParser {
   FrameHeader header_{};             ///< Of the current frame.
   std::uint32_t fragments_ = 0;
   std::uint32_t control_frames_ = 0;
-  Error error_{};
   std::string control_payload_;
+  WebSocketError error_{};  ///< If the stage is `failed`.
   CloseCode close_code_ = CloseCode::no_status;
   Utf8Validator validator_;
   Role role_;

@@ -138,6 +138,100 @@ TEST_F(WebSockets, a_handler_that_throws_closes_with_1011) {
   EXPECT_EQ(errors, 1);
 }
 
+TEST_F(WebSockets, callbacks_that_throw_close_with_1011) {
+  for (const bool throws_in_open : {true, false}) {
+    http::ServerOptions options;
+    int errors = 0;
+    int exceptions = 0;
+    options.listen.on_error = [&](const std::exception_ptr&) { ++errors; };
+    options.on_exception = [&](const http::Request& request, const std::exception_ptr&) {
+      EXPECT_EQ(request.path(), "/chat");
+      ++exceptions;
+    };
+    http::WebSocketCallbacks callbacks;
+    if (throws_in_open)
+      callbacks.on_open = [](WebSocket&, http::Request&) { throw std::runtime_error("planted"); };
+    callbacks.on_message = [](WebSocket&, WebSocketMessage) {
+      throw std::runtime_error("planted");
+    };
+    serve(http::serve_websocket(std::move(callbacks)), options);
+    run([&]() -> Task<> {
+      http::Client client(loop_);
+      WebSocket socket = co_await connect(client);
+      EXPECT_TRUE(co_await socket.send_text("now"));
+      const Result<WebSocketMessage> end = co_await socket.receive();
+      EXPECT_EQ(end.error(), StreamError::eof);
+      EXPECT_EQ(socket.close_code(), CloseCode::internal_error);
+      const TimePoint before = loop_.now();
+      EXPECT_TRUE(co_await socket.close());
+      EXPECT_LT(loop_.now() - before, 5s);
+      static_cast<void>(co_await sleep_for(1s));
+    }());
+    EXPECT_EQ(errors, throws_in_open ? 0 : 1);
+    EXPECT_EQ(exceptions, throws_in_open ? 1 : 0);
+    EXPECT_EQ(server_->connections(), 0);
+    server_.reset();
+  }
+}
+
+TEST_F(WebSockets, the_request_lives_as_long_as_the_function) {
+  std::string seen;
+  http::ServerOptions options;
+  int responses = 0;
+  options.on_response = [&](const http::Request&, const http::Response& response) {
+    ++responses;
+    EXPECT_EQ(response.status(), http::Status::switching_protocols);
+  };
+  http::Router router;
+  router.get("/{room}",
+             http::serve_websocket([&seen](WebSocket& socket, http::Request& request) -> Task<> {
+               static_cast<void>(co_await socket.receive());
+               EXPECT_TRUE(request.body().is_complete());
+               const Result<Buffer> body = co_await request.body().read_all();
+               EXPECT_TRUE(body && body->empty());
+               EXPECT_FALSE(request.connection().peer_endpoint());
+               EXPECT_FALSE(request.disconnect_token().stop_possible());
+               EXPECT_FALSE(request.shutdown_token().stop_requested());
+               seen = std::string(request.parameter("room")) + " " +
+                      std::string(request.headers().get("Upgrade").value_or("")) + " " +
+                      std::string(request.route());
+             }));
+  serve(std::move(router).handler(), options);
+  run([&]() -> Task<> {
+    http::Client client(loop_);
+    WebSocket socket = co_await connect(client);
+    static_cast<void>(co_await sleep_for(10s));
+    EXPECT_EQ(responses, 1);
+    EXPECT_TRUE(co_await socket.send_text("now"));
+    EXPECT_TRUE(co_await socket.close());
+  }());
+  EXPECT_EQ(seen, "chat websocket /{room}");
+}
+
+TEST_F(WebSockets, answers_to_messages_that_arrive_together_are_written_together) {
+  serve(http::serve_websocket([](WebSocket& socket) -> Task<> {
+    for (int i = 0; i < 3; ++i) {
+      Result<WebSocketMessage> message = co_await socket.receive();
+      EXPECT_TRUE(message);
+      if (!message) co_return;
+      const Result<> sent = co_await socket.send(std::move(*message));
+      EXPECT_TRUE(sent);
+      EXPECT_EQ(socket.unsent_bytes(), 5U * static_cast<unsigned>(i + 1));
+    }
+    // The next iteration writes if the task does something else.
+    static_cast<void>(co_await sleep_for(1ms));
+    EXPECT_EQ(socket.unsent_bytes(), 0);
+    EXPECT_TRUE(socket.try_send(WebSocketMessage("end")));
+    static_cast<void>(co_await socket.receive());
+  }));
+  const std::string frames = test::client_frame(0x81, "one") + test::client_frame(0x81, "two") +
+                             test::client_frame(0x81, "six");
+  EXPECT_EQ(frames_after(frames + test::client_frame(0x88, "")),
+            std::string("\x81\x03one\x81\x03two\x81\x03six\x81\x03"
+                        "end\x88\0",
+                        22));
+}
+
 TEST_F(WebSockets, close_frames_carry_code_and_reason) {
   std::optional<CloseCode> seen;
   std::string reason;

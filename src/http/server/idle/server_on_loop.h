@@ -10,6 +10,7 @@
 #include <tambour/detail/namespaces.h>
 
 #include "http/exchange/settings.h"
+#include "http/exchange/shutdown_hooks.h"
 #include "http/server/idle/idle_waits.h"
 
 namespace tambour::http {
@@ -83,6 +84,7 @@ class ServerOnLoop {
   const std::shared_ptr<const ServerSettings> settings;
   const std::stop_token shutdown;
   IdleWaits waits;
+  ShutdownHooks shutdown_hooks;
   std::size_t kept = 0;
   std::size_t kept_max = kept_min;
 
@@ -93,7 +95,10 @@ class ServerOnLoop {
   /// An idle connection stays open for a request that the client may have sent already.
   struct Drain {
     ServerOnLoop& self;
-    void operator()() const noexcept { self.waits.shorten(self.settings->options.drain_timeout); }
+    void operator()() const noexcept {
+      self.waits.shorten(self.settings->options.drain_timeout);
+      self.shutdown_hooks.run();
+    }
   };
 
   void end_burst() noexcept;
