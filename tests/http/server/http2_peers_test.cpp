@@ -1,6 +1,6 @@
 // http::Server over HTTP/2 with clients that others have written: curl, nghttp, h2load, Go's
 // net/http, Python's httpx and h2, Chromium, and the conformance tests of h2spec and httpwg. A
-// client that is not installed is skipped.
+// client that is not installed is skipped. Chromium opens WebSockets too, also over HTTP/1.1.
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -49,6 +49,54 @@ constexpr std::string_view page = R"(<!DOCTYPE html><body>failed<script>(async (
     bodies.join('') === 'hello'.repeat(20), echo === upload, error].join(' ');
 })();</script>)";
 
+/// Exchanges messages over a WebSocket, and shows what was wrong. The time of the page stands still
+/// while a request waits.
+constexpr std::string_view socket_page = R"(<!DOCTYPE html><body>failed<script>(async () => {
+  const held = fetch('/held');
+  const url = location.origin.replace('http', 'ws') + '/socket';
+  const socket = new WebSocket(url, ['v2', 'v1.chat']);
+  socket.binaryType = 'arraybuffer';
+  socket.onclose = event => { document.body.textContent = 'closed ' + event.code; };
+  const next = () => new Promise(resolve => { socket.onmessage = event => resolve(event.data); });
+  const first = await next();
+  let same = true;
+  for (const size of [0, 1, 125, 126, 65535, 65536, 300000]) {
+    const text = '\u00fc'.repeat(size / 2) + 'x'.repeat(size % 2);
+    socket.send(text);
+    same = same && await next() === text;
+    socket.send(new Uint8Array(size).fill(7));
+    const bytes = new Uint8Array(await next());
+    same = same && bytes.length === size && bytes.every(byte => byte === 7);
+  }
+  socket.close(4001, 'done');
+  const end = await new Promise(resolve => { socket.onclose = resolve; });
+  document.body.textContent =
+    [first, socket.protocol, socket.extensions, same, end.code, end.wasClean].join(' ');
+  await fetch('/release');
+  await held;
+})();</script>)";
+
+/// How often a page has ended the requests for "/held".
+std::atomic<int> releases = 0;
+
+/// First tells the protocol of the request, which only HTTP/2 has.
+Task<> echo(http::WebSocket& socket, Request& request) {
+  const Result<> told = co_await socket.send_text("protocol=" + request.head().protocol);
+  while (told) {
+    Result<http::WebSocketMessage> message = co_await socket.receive();
+    if (!message) co_return;
+    const Result<> sent = co_await socket.send(std::move(*message));
+    if (!sent) co_return;
+  }
+}
+
+http::Handler echo_handler() {
+  http::WebSocketOptions options;
+  options.subprotocols = {"v1.chat"};
+  options.compression.emplace();
+  return http::serve_websocket(&echo, std::move(options));
+}
+
 Task<> sleep_until_cancelled() { static_cast<void>(co_await sleep_for(24h)); }
 
 /// Responses that have more than a body. Returns false for other paths.
@@ -64,9 +112,19 @@ Task<bool> answer_specially(Request& request, Response& response) {
     ++cancelled;
   } else if (path == "/cancelled") {
     response.send(std::to_string(cancelled));
-  } else if (path == "/page") {
+  } else if (path == "/page" || path == "/sockets") {
     response.headers().set("Content-Type", "text/html");
-    response.send(page);
+    response.send(path == "/page" ? page : socket_page);
+  } else if (path == "/held") {
+    const int before = releases;
+    while (releases == before) static_cast<void>(co_await sleep_for(5ms));
+    response.send("");
+  } else if (path == "/release") {
+    ++releases;
+    response.send("");
+  } else if (path == "/socket") {
+    static const http::Handler handler = echo_handler();
+    co_await handler.run(request, response);
   } else if (path == "/fields") {
     for (const auto& field : request.headers())
       if (field.name.starts_with("x-")) response.headers().add(field.name, field.value);
@@ -246,6 +304,20 @@ TEST_P(Http2TlsPeers, chromium_loads_a_page) {
       " --ignore-certificate-errors --virtual-time-budget=100000 --user-data-dir=" +
       profile.path() + ' ' + url("/page"));
   EXPECT_NE(printed.find("<body>h2 true true AbortError</body>"), std::string::npos) << printed;
+}
+
+/// Over HTTP/2 with TLS, by extended CONNECT (RFC 8441), and over HTTP/1.1 in clear.
+TEST_P(Http2Peers, chromium_opens_a_websocket) {
+  if (!is_installed("chromium")) GTEST_SKIP() << "chromium is not installed";
+  const test::TemporaryFolder profile;
+  const std::string printed = output_of(
+      "timeout 120 chromium --headless --no-sandbox --disable-gpu --dump-dom"
+      " --ignore-certificate-errors --virtual-time-budget=100000 --user-data-dir=" +
+      profile.path() + ' ' + url("/sockets"));
+  const std::string protocol = GetParam() ? "protocol=websocket" : "protocol=";
+  EXPECT_NE(printed.find("<body>" + protocol + " v1.chat permessage-deflate"), std::string::npos)
+      << printed;
+  EXPECT_NE(printed.find(" true 4001 true</body>"), std::string::npos) << printed;
 }
 
 /// In clear, the port speaks HTTP/1 too: a connection that begins with neither is answered with 400
