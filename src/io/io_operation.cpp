@@ -1,4 +1,4 @@
-// The waits of IoOperation between system calls.
+// IoOperation: waits between system calls, and the watch that a wait leaves to the next one.
 #include "io/io_operation.h"
 
 #include <cerrno>
@@ -12,9 +12,13 @@
 namespace tambour::detail::io {
 
 void IoOperation::start(loop::Core& core, int descriptor, Events readiness) noexcept {
-  core_ = &core;
-  core_->attach();
-  core_->add_reference();
+  is_busy_ = true;
+  core.add_reference();
+  if (submitted()) return;  // Since the last wait, whose handle was the same.
+  if (core_ == nullptr) {
+    core_ = &core;
+    core_->attach();
+  }
   fd = descriptor;
   events = readiness;
   result = 0;
@@ -30,9 +34,20 @@ void IoOperation::set_awaiting(std::coroutine_handle<> awaiting,
 
 void IoOperation::end() noexcept {
   ignore_stop();
-  loop::Core& core = *std::exchange(core_, nullptr);
-  if (!core.closed()) core.drop_reference();
-  core.detach();
+  is_busy_ = false;
+  if (!core_->closed()) core_->drop_reference();
+  if (!submitted()) release();
+}
+
+/// Ends the watch. It must not be busy.
+void IoOperation::release() noexcept {
+  if (core_ == nullptr) return;
+  if (submitted() && !core_->closed()) {
+    core_->check_thread();
+    core_->backend().cancel(*this);
+  }
+  unlink();
+  std::exchange(core_, nullptr)->detach();
 }
 
 void IoOperation::cancel() noexcept {
@@ -59,11 +74,13 @@ void IoOperation::abandon() noexcept {
 
 void IoOperation::run(detail::ReadyNode& ready) {
   auto& self = static_cast<IoOperation&>(ready);
+  if (!self.busy()) return self.release();  // No task reads what has arrived.
   IoWait& wait = *self.wait_;
   if (self.submitted()) {
     self.result = 0;
     if (!wait.step(*self.core_)) return;
-    self.core_->backend().cancel(self);
+    // After the end of the stream, or an error, no task reads again.
+    if (wait.to_write_ || wait.outcome <= 0) self.core_->backend().cancel(self);
   } else if (self.result < 0) {
     wait.outcome = self.result;
     wait.cannot_be_watched_ = true;

@@ -19,16 +19,22 @@ namespace detail::io {
 /// Watches a descriptor for one wait at a time, and makes the system calls of that wait when the
 /// descriptor is ready.
 ///
+/// After a wait to read has completed, the operation stays submitted, because most tasks read again
+/// at once. If the descriptor is ready before a task does, the operation is cancelled.
+///
 /// Ownership: allocated by the first wait of a handle that cannot finish at once. The handle keeps
 /// it for its next waits. A wait that the handle drops owns it from then on.
-/// Thread: must be used on the loop's thread while it is busy.
+/// Thread: must be used on the loop's thread while it is busy or submitted.
 class IoOperation final : public detail::Operation, public detail::StopHook {
  public:
   IoOperation() noexcept
       : Operation(detail::OperationKind::poll, &IoOperation::run), StopHook(&cancel_hook) {}
   IoOperation(const IoOperation&) = delete;
   IoOperation& operator=(const IoOperation&) = delete;
-  ~IoOperation() { abandon(); }
+  ~IoOperation() {
+    abandon();
+    release();
+  }
 
   /// Null if no wait is registered.
   [[nodiscard]] IoWait* wait() const noexcept { return wait_; }
@@ -52,12 +58,14 @@ class IoOperation final : public detail::Operation, public detail::StopHook {
   }
 
   /// True if it is started and has not completed.
-  [[nodiscard]] bool busy() const noexcept { return core_ != nullptr; }
+  [[nodiscard]] bool busy() const noexcept { return is_busy_; }
   void end() noexcept;
+  void release() noexcept;
 
   IoWait* wait_ = nullptr;
-  loop::Core* core_ = nullptr;  ///< The core of the loop while the operation is busy.
+  loop::Core* core_ = nullptr;  ///< The core of the loop while the operation is busy or submitted.
   std::coroutine_handle<> awaiting_;
+  bool is_busy_ = false;
 };
 
 }  // namespace detail::io

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -212,6 +213,36 @@ TEST_P(IoOperations, a_wait_follows_its_handle) {
   static_cast<void>(second.release());
   EXPECT_TRUE(run_until([&] { return next.calls == 1; }));
   EXPECT_EQ(next.outcome, -ECANCELED);
+}
+
+/// The watch stays for the next wait.
+TEST_P(IoOperations, bytes_that_no_task_reads_cost_one_event) {
+  const auto pair = test::open_socketpair();
+  Borrowed near(loop(), pair.near.get());
+  for (const std::int32_t size : {3, 5}) {
+    Transfer transfer = receiving(near);
+    EXPECT_FALSE(transfer.start());
+    if (size == 3) test::write_to(pair.far, "abc");
+    EXPECT_TRUE(run_until([&] { return transfer.calls == 1; }));
+    EXPECT_EQ(transfer.outcome, size);
+    loop().run();  // A watch does not keep it from returning.
+    test::write_to(pair.far, "defgh");
+    const std::uint64_t before = loop().stats().iterations;
+    bool has_expired = false;
+    Timer timer(loop(), [&] { has_expired = true; });
+    timer.start(std::chrono::milliseconds(20));
+    EXPECT_TRUE(run_until([&] { return has_expired; }));
+    EXPECT_LT(loop().stats().iterations - before, 50U);
+  }
+  // Closed or handed over while it is watched.
+  Transfer last = receiving(near);
+  EXPECT_FALSE(last.start());
+  EXPECT_TRUE(run_until([&] { return last.calls == 1; }));
+  test::write_to(pair.far, "i");
+  EXPECT_EQ(near.release(), pair.near.get());
+  run_iterations();
+  Borrowed again(loop(), pair.near.get());
+  EXPECT_EQ(outcome_of(receiving(again)), 1);
 }
 
 TEST_P(IoOperations, a_spurious_event_starts_another_wait) {
