@@ -8,7 +8,7 @@
 
 namespace tambour::detail::loop {
 
-void Timers::expire(std::int64_t now_ns, ReadyQueue& ready) noexcept {
+void Timers::expire_due(std::int64_t now_ns, ReadyQueue& ready) noexcept {
   constexpr std::size_t ahead = 8;
   std::array<Timer*, ahead> previous{};
   std::size_t count = 0;

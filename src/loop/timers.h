@@ -36,7 +36,9 @@ class Timers {
   [[nodiscard]] std::int64_t next_ns() noexcept { return wheel_.next_ns(); }
 
   /// Appends the timers that are due, in the order of their deadlines.
-  void expire(std::int64_t now_ns, ReadyQueue& ready) noexcept;
+  void expire(std::int64_t now_ns, ReadyQueue& ready) noexcept {
+    if (wheel_.is_expiry_due(now_ns)) expire_due(now_ns, ready);
+  }
 
   /// Moves all deadlines by the same amount, which keeps their order.
   void shift(std::int64_t by_ns) noexcept { wheel_.shift(by_ns); }
@@ -45,6 +47,7 @@ class Timers {
   void abandon() noexcept;
 
  private:
+  void expire_due(std::int64_t now_ns, ReadyQueue& ready) noexcept;
   void make_ready(Timer& timer, std::int64_t now_ns, ReadyQueue& ready) noexcept;
 
   base::TimingWheel wheel_;
