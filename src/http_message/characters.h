@@ -74,13 +74,12 @@ inline constexpr std::array<std::uint16_t, 256> character_classes = make_classes
   return (detail::character_classes[static_cast<unsigned char>(c)] & wanted) != 0;
 }
 
-/// True if all characters of `text` belong to `wanted`.
+/// True if all characters of `text` belong to `wanted`, which is one class.
 [[nodiscard]] constexpr bool all_are(std::string_view text, CharacterClass wanted) noexcept {
-  std::uint16_t classes = wanted;
-  for (const char c : text)
-    classes = static_cast<std::uint16_t>(classes &
-                                         detail::character_classes[static_cast<unsigned char>(c)]);
-  return classes != 0;
+  for (const char c : text) {
+    if (!is(c, wanted)) return false;
+  }
+  return true;
 }
 
 namespace detail {
@@ -102,19 +101,50 @@ namespace detail {
   return marks_of_controls(word) == 0 || all_are({text, sizeof word}, value_char);
 }
 
+/// Eight bytes, of which the highest bit of each is set in the result that is neither a letter nor
+/// "-". Exact for each byte.
+[[nodiscard]] constexpr std::uint64_t marks_of_unusual_in_name(std::uint64_t word) noexcept {
+  constexpr std::uint64_t ones = 0x0101010101010101;
+  constexpr std::uint64_t high = ones * 0x80;
+  const std::uint64_t low = word & ~high;  // So that no sum below exceeds a byte.
+  const std::uint64_t lower = low | (ones * 0x20);
+  const std::uint64_t letters = (lower + ones * (0x80 - 'a')) & ~(lower + ones * (0x7F - 'z'));
+  const std::uint64_t others = (low ^ (ones * '-')) + ones * 0x7F;
+  return ((~letters & others) | word) & high;
+}
+
+/// The same as all_are(text, token_char) for eight bytes. Most names consist of letters and "-".
+[[nodiscard]] inline bool are_token_chars(const char* text) noexcept {
+  std::uint64_t word = 0;
+  std::memcpy(&word, text, sizeof word);
+  return marks_of_unusual_in_name(word) == 0 || all_are({text, sizeof word}, token_char);
+}
+
+/// Calls `are_wanted(at)` for all parts of eight bytes, the last of which overlaps the one before,
+/// until it returns false; returns whether it did not. The text has at least eight bytes.
+template <class Predicate>
+[[nodiscard]] bool all_words_are(std::string_view text, Predicate are_wanted) noexcept {
+  constexpr std::size_t word_size = 8;
+  const char* at = text.data();
+  const char* const last = at + text.size() - word_size;
+  for (; at < last; at += word_size) {
+    if (!are_wanted(at)) return false;
+  }
+  return are_wanted(last);
+}
+
 }  // namespace detail
+
+/// True if `text` is not empty and all_are(text, token_char). Checks eight bytes at a time.
+[[nodiscard]] inline bool is_field_name(std::string_view text) noexcept {
+  if (text.size() < 8) return !text.empty() && all_are(text, token_char);
+  return detail::all_words_are(text, detail::are_token_chars);
+}
 
 /// The same as all_are(text, value_char), eight bytes at a time.
 [[nodiscard]] inline bool is_field_value(std::string_view text) noexcept {
-  constexpr std::size_t word_size = 8;
-  if (text.size() < word_size) return all_are(text, value_char);
-  const char* at = text.data();
-  // The last word overlaps the one before.
-  const char* const last = at + text.size() - word_size;
-  for (; at < last; at += word_size) {
-    if (!detail::are_value_chars(at)) return false;
-  }
-  return detail::are_value_chars(last);
+  if (text.size() < 8) return all_are(text, value_char);
+  return detail::all_words_are(text, detail::are_value_chars);
 }
 
 using detail::base::equal_ignoring_case;

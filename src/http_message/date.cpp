@@ -28,6 +28,7 @@ constexpr std::array<std::string_view, 7> day_names = {"Sunday",   "Monday", "Tu
 constexpr std::array<std::string_view, 12> month_names = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                                           "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
 
+constexpr std::string_view date_field_name = "Date: ";
 constexpr std::string_view http_format = "%a, %d %b %Y %T GMT";
 
 void put_number(char* at, unsigned value, unsigned digits) noexcept {
@@ -254,14 +255,22 @@ std::string format_date(sys_seconds time) {
 }
 
 std::string_view cached_date(std::int64_t wall_ns) noexcept {
+  return cached_date_line(wall_ns).substr(date_field_name.size(), date_size);
+}
+
+std::string_view cached_date_line(std::int64_t wall_ns) noexcept {
+  constexpr std::string_view end = "\r\n";
   struct Cache {
     std::int64_t second = -1;
-    std::array<char, date_size> text{};
+    std::array<char, date_field_name.size() + date_size + end.size()> text{};
   };
-  thread_local Cache cache;
+  static constinit thread_local Cache cache;
   const std::int64_t second = wall_ns / 1'000'000'000;
   if (second != cache.second) [[unlikely]] {
-    write_date(sys_seconds(seconds(second)), cache.text);
+    char* const date =
+        cache.text.data() + date_field_name.copy(cache.text.data(), date_field_name.size());
+    write_date(sys_seconds(seconds(second)), std::span<char, date_size>(date, date_size));
+    end.copy(date + date_size, end.size());
     cache.second = second;
   }
   return {cache.text.data(), cache.text.size()};

@@ -32,5 +32,7 @@ void append_time(std::string& to, std::chrono::sys_seconds time, std::string_vie
 /// The date at a time after 1970. Valid until the next call on the same thread, which formats it
 /// again only if the second differs.
 [[nodiscard]] std::string_view cached_date(std::int64_t wall_ns) noexcept;
+/// The same as a field of HTTP/1: "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n".
+[[nodiscard]] std::string_view cached_date_line(std::int64_t wall_ns) noexcept;
 
 }  // namespace tambour::http

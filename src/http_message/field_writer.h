@@ -16,6 +16,7 @@
 #include <tambour/detail/namespaces.h>
 #include <tambour/http/fields.h>
 
+#include "bytes/short_copy.h"
 #include "http_message/characters.h"
 #include "http_message/field_hash.h"
 
@@ -41,8 +42,10 @@ class FieldWriter {
   [[nodiscard]] bool add(std::string_view text, const Place& place) {
     constexpr std::size_t size_max = std::numeric_limits<std::uint16_t>::max();
     const std::size_t gap = place.value_at - place.name_at - place.name_size;
-    if (place.name_size > size_max || gap > size_max ||
-        place.value_at + place.value_size > Fields::bytes_max)
+    // Most texts are so short that all their places fit.
+    if (text.size() > size_max && (place.name_size > size_max || gap > size_max ||
+                                   place.value_at + place.value_size > Fields::bytes_max))
+        [[unlikely]]
       return false;
     entries_.push_back({.at = static_cast<std::uint32_t>(place.name_at),
                         .hash = hash_of_name(text.substr(place.name_at, place.name_size)),
@@ -164,8 +167,7 @@ class FieldWriter {
         fields.entries_.size() == fields.entries_.capacity())
       return static_cast<void>(fields.add(name, value));
     fields.text_.resize_and_overwrite(at + added, [&](char* text, std::size_t size) {
-      std::memcpy(text + at, name.data(), name.size());
-      std::memcpy(text + at + name.size(), value.data(), value.size());
+      bytes::copy_short(bytes::copy_short(text + at, name), value);
       return size;
     });
     fields.entries_.push_back({.at = static_cast<std::uint32_t>(at),
@@ -179,7 +181,9 @@ class FieldWriter {
   /// Clears `fields`, and frees their memory if it is large.
   static void release(Fields& fields) noexcept {
     constexpr std::size_t kept_bytes_max = 4096;
-    fields.clear();
+    fields.text_.clear();
+    fields.entries_.clear();
+    fields.bytes_ = 0;
     // Assigning an empty string would keep the memory.
     if (fields.text_.capacity() > kept_bytes_max) std::string().swap(fields.text_);
     if (fields.entries_.capacity() > kept_bytes_max / sizeof(Fields::Entry))

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "bytes/short_copy.h"
 #include "http_message/characters.h"
 #include "http_message/failure.h"
 #include "http_message/field_hash.h"
@@ -79,7 +80,8 @@ bool Fields::has_token(std::string_view name, std::string_view token) const noex
 /// Appends to the text, not to the list, and returns where. When the text has to grow, the names
 /// and values that are still in use are copied to a new one. The arguments may be part of the old
 /// text.
-std::uint32_t Fields::append(std::string_view name, std::string_view value) {
+[[gnu::always_inline]] inline std::uint32_t Fields::append(std::string_view name,
+                                                           std::string_view value) {
   const std::size_t added = name.size() + value.size();
   if (added > text_.capacity() - text_.size()) {
     std::string text;
@@ -95,9 +97,12 @@ std::uint32_t Fields::append(std::string_view name, std::string_view value) {
     text_ = std::move(text);
     return at;
   }
-  const auto at = static_cast<std::uint32_t>(text_.size());
-  text_.append(name).append(value);
-  return at;
+  const std::size_t at = text_.size();
+  text_.resize_and_overwrite(at + added, [&](char* text, std::size_t size) {
+    detail::bytes::copy_short(detail::bytes::copy_short(text + at, name), value);
+    return size;
+  });
+  return static_cast<std::uint32_t>(at);
 }
 
 Result<> Fields::add(std::string_view name, std::string_view value) {
@@ -105,7 +110,7 @@ Result<> Fields::add(std::string_view name, std::string_view value) {
 }
 
 Result<> Fields::add(std::string_view name, std::string_view value, std::uint32_t hash) {
-  if (name.empty() || !all_are(name, token_char)) return failure(ErrorCode::bad_field_name);
+  if (!is_field_name(name)) return failure(ErrorCode::bad_field_name);
   if (!is_field_value(value)) return failure(ErrorCode::bad_field_value);
   value = trim(value);
   const std::size_t added = name.size() + value.size();
@@ -123,6 +128,7 @@ Result<> Fields::add(std::string_view name, std::string_view value, std::uint32_
 
 Result<> Fields::set(std::string_view name, std::string_view value) {
   const std::uint32_t hash = hash_of_name(name);
+  if (entries_.empty()) return add(name, value, hash);
   const std::size_t first = find(name, hash, 0);
   const auto added = add(name, value, hash);
   if (!added || first == size() - 1) return added;

@@ -1,6 +1,10 @@
 // The four forms of request targets, and the host that a target or the field Host names.
 #include "http_message/request_target.h"
 
+#include <cstddef>
+#include <string>
+
+#include "bytes/short_copy.h"
 #include "http_message/characters.h"
 #include "http_message/failure.h"
 #include "http_message/field_writer.h"
@@ -8,6 +12,15 @@
 
 namespace tambour::http {
 namespace {
+
+/// The same as an assignment of a text that is no part of `to`. Most texts fit into its memory.
+void assign(std::string& to, std::string_view text) {
+  // If the text has to grow, GCC 12 passes the new capacity in place of the size.
+  to.resize_and_overwrite(text.size(), [text](char* memory, std::size_t /*size*/) {
+    detail::bytes::copy_short(memory, text);
+    return text.size();
+  });
+}
 
 /// "/path?query".
 Result<> check_origin_form(std::string_view target) noexcept {
@@ -64,7 +77,7 @@ Result<> set_host(RequestHead& head) {
   const std::string_view host = head.fields[first].value;
   // Most names have no port.
   if (!all_are(host, host_char) && !parse_host_and_port(host)) return failure(ErrorCode::bad_host);
-  head.authority = host;
+  assign(head.authority, host);
   return {};
 }
 
@@ -106,7 +119,7 @@ Result<> set_origin_target(RequestHead& head, std::string_view target) {
   head.scheme.clear();
   head.authority.clear();
   head.form = TargetForm::origin;
-  head.target = target;
+  assign(head.target, target);
   return set_host(head);
 }
 

@@ -108,6 +108,7 @@ TEST(Date, is_cached_for_a_second) {
   EXPECT_EQ(http::cached_date(ns + 999'999'999), "Sun, 06 Nov 1994 08:49:37 GMT");
   EXPECT_EQ(http::cached_date(ns + 1'000'000'000), "Sun, 06 Nov 1994 08:49:38 GMT");
   EXPECT_EQ(http::cached_date(ns), "Sun, 06 Nov 1994 08:49:37 GMT");
+  EXPECT_EQ(http::cached_date_line(ns), "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n");
 }
 
 }  // namespace

@@ -118,6 +118,26 @@ TEST(Fields, refuse_what_would_inject_a_field) {
   EXPECT_TRUE(fields.add("!#$%&'*+-.^_`|~09azAZ", "\xC3\xA9 \t!~\xFF"));
 }
 
+TEST(Fields, check_each_byte_wherever_it_is) {
+  // RFC 9110, sections 5.6.2 and 5.5.
+  const auto is_in_token = [](unsigned c) {
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+           (c != 0 && c < 128 && "!#$%&'*+-.^_`|~"sv.contains(static_cast<char>(c)));
+  };
+  const auto is_in_value = [](unsigned c) { return c == '\t' || (c >= ' ' && c != 127); };
+  for (const std::size_t size : {1, 3, 7, 8, 9, 15, 16, 17, 23, 40}) {
+    for (std::size_t at = 0; at < size; ++at) {
+      for (unsigned c = 0; c < 256; ++c) {
+        std::string text(size, 'a');
+        text[at] = static_cast<char>(c);
+        Fields fields;
+        EXPECT_EQ(fields.add(text, "v").has_value(), is_in_token(c)) << c << " at " << at;
+        EXPECT_EQ(fields.add("n", text).has_value(), is_in_value(c)) << c << " at " << at;
+      }
+    }
+  }
+}
+
 TEST(Fields, have_a_maximum_size) {
   Fields fields;
   EXPECT_EQ(fields.add(std::string(65536, 'a'), "").error(), http::ErrorCode::fields_too_large);

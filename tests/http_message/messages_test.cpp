@@ -48,6 +48,40 @@ TEST(Requests, have_the_parts_of_their_text) {
                      .is_persistent = true}));
 }
 
+TEST(Requests, have_names_and_values_of_any_length) {
+  for (std::size_t size = 1; size < 40; ++size) {
+    const std::string name = std::string(size, 'N') + "-1";
+    const std::string value = std::string(size, 'v') + '\t' + std::string(size, '\xE9');
+    const auto messages = requests_in("GET / HTTP/1.1\r\nHost: a\r\n" + name + ": " + value +
+                                      "\r\n" + name + ':' + value + "\r\n\r\n");
+    ASSERT_EQ(messages.size(), 1);
+    const std::string line = name + ": " + value + '\n';
+    EXPECT_EQ(messages[0].fields, "Host: a\n" + line + line);
+  }
+}
+
+TEST(Requests, have_targets_of_which_each_byte_is_checked) {
+  const auto is_valid = [](const std::string& target) {
+    RequestParser parser;
+    const Result<std::size_t> size =
+        parser.parse_head("GET " + target + " HTTP/1.1\r\nHost: a\r\n\r\n");
+    EXPECT_TRUE(!size || parser.head().target == target);
+    return size.has_value();
+  };
+  const std::string_view never = "\"#<>\x7F";
+  for (const std::size_t size : {1, 14, 15, 16, 17, 31, 32, 40}) {
+    for (std::size_t at = 0; at < size; ++at) {
+      for (unsigned c = 1; c < 256; ++c) {
+        std::string text(size, 'z');
+        text[at] = static_cast<char>(c);
+        const bool is_query_char = c > ' ' && c < 127 && !never.contains(static_cast<char>(c));
+        EXPECT_EQ(is_valid("/?" + text), is_query_char) << c << " at " << at;
+        EXPECT_EQ(is_valid("/" + text), is_query_char && c != '%') << c << " at " << at;
+      }
+    }
+  }
+}
+
 TEST(Requests, follow_each_other) {
   const std::string first = "POST /1 HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nGET";
   const std::string second =

@@ -66,9 +66,10 @@ TEST(Writer, writes_responses) {
   EXPECT_EQ(written(ResponseHead{.status = Status::not_found,
                                  .reason = "Gone \xC3\xA9",
                                  .fields = fields_of({{"Server", "x"}})},
-                    {.connection = "close", .date = "today"}),
+                    {.connection = "close", .date_line = "Date: today\r\n"}),
             "HTTP/1.1 404 Gone \xC3\xA9\r\nServer: x\r\nDate: today\r\nConnection: close\r\n\r\n");
-  EXPECT_EQ(written(ResponseHead{.fields = fields_of({{"date", "then"}})}, {.date = "today"}),
+  EXPECT_EQ(written(ResponseHead{.fields = fields_of({{"date", "then"}})},
+                    {.date_line = "Date: today\r\n"}),
             "HTTP/1.1 200 OK\r\ndate: then\r\n\r\n");
 }
 

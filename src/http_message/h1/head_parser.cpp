@@ -3,9 +3,9 @@
 #include "http_message/h1/head_parser.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
+#include "http_message/character_block.h"
 #include "http_message/characters.h"
 #include "http_message/failure.h"
 #include "http_message/h1/trailers.h"
@@ -18,6 +18,8 @@ constexpr std::size_t status_digits = 3;
 constexpr std::string_view blanks = " \t";
 constexpr std::size_t line_end_size = 2;
 
+constexpr bool is_blank(char c) noexcept { return c == ' ' || c == '\t'; }
+
 /// The number of bytes from `at` on that belong to `wanted`. A byte that does not must follow.
 std::size_t length_of(const char* at, CharacterClass wanted) noexcept {
   const char* end = at;
@@ -25,25 +27,31 @@ std::size_t length_of(const char* at, CharacterClass wanted) noexcept {
   return static_cast<std::size_t>(end - at);
 }
 
-/// The index of the first byte that marks_of_controls() has marked. 0 if it is not known.
-std::size_t first_mark(std::uint64_t marks) noexcept {
-  // Of the other order, the first byte is the highest one, which may be marked wrongly.
-  constexpr bool is_little = std::endian::native == std::endian::little;
-  return is_little ? static_cast<std::size_t>(std::countr_zero(marks)) / 8 : 0;
+/// The same, where `find` returns the index of the first byte of a block that does not belong to
+/// `wanted`, or of an earlier one. The byte that does not belong must be before `end`.
+template <class Find>
+std::size_t length_of(const char* at, const char* end, CharacterClass wanted, Find find) noexcept {
+  const char* const begin = at;
+  while (static_cast<std::size_t>(end - at) >= CharacterBlock::size) {
+    const std::size_t index = find(CharacterBlock(at));
+    at += index;
+    if (index < CharacterBlock::size) break;
+  }
+  return static_cast<std::size_t>(at - begin) + length_of(at, wanted);
 }
 
-/// The first byte from `at` on that no value may have, or one before it that first_mark() does not
+std::size_t length_of_name(const char* at, const char* end) noexcept {
+  return length_of(at, end, token_char,
+                   [](const CharacterBlock& block) { return block.first_unusual_in_name(); });
+}
+
+/// The first byte from `at` on that no value may have, or one before it that the block does not
 /// know. A byte that no value may have must be before `end`.
 const char* end_of_value(const char* at, const char* end) noexcept {
-  std::uint64_t word = 0;
-  while (end - at >= static_cast<std::ptrdiff_t>(sizeof word)) {
-    std::memcpy(&word, at, sizeof word);
-    const std::uint64_t marks = marks_of_controls(word);
-    if (marks == 0) {
-      at += sizeof word;
-      continue;
-    }
-    at += first_mark(marks);
+  while (static_cast<std::size_t>(end - at) >= CharacterBlock::size) {
+    const std::size_t index = CharacterBlock(at).first_control();
+    at += index;
+    if (index == CharacterBlock::size) continue;
     if (*at != '\t') return at;
     ++at;
   }
@@ -52,10 +60,16 @@ const char* end_of_value(const char* at, const char* end) noexcept {
 
 /// The size of a valid target that begins with "/", without percent signs in its path; 0 if it is
 /// another one. A byte that no target contains must follow.
-std::size_t size_of_plain_target(const char* at) noexcept {
+std::size_t size_of_plain_target(const char* at, const char* end) noexcept {
   if (*at != '/') return 0;
-  const std::size_t size = length_of(at, target_path_char);
-  return at[size] != '?' ? size : size + 1 + length_of(at + size + 1, target_query_char);
+  const std::size_t size = length_of(at, end, target_path_char, [](const CharacterBlock& block) {
+    return block.first_outside_path();
+  });
+  if (at[size] != '?') return size;
+  const char* const query = at + size + 1;
+  return size + 1 + length_of(query, end, target_query_char, [](const CharacterBlock& block) {
+           return block.first_outside_query();
+         });
 }
 
 /// The error of a text that must not contain `bad`.
@@ -161,6 +175,33 @@ Result<bool> HeadParser::parse_line(std::string_view text, std::size_t size) {
   return false;
 }
 
+/// "Name: value".
+[[gnu::always_inline]] inline bool HeadParser::parse_plain_field(std::string_view text) {
+  const char* const begin = text.data() + line_at_;
+  const char* const text_end = text.data() + text.size();
+  const std::size_t name_size = length_of_name(begin, text_end);
+  if (name_size == 0 || begin[name_size] != ':') return false;
+  const char* const line_end = end_of_value(begin + name_size + 1, text_end);
+  if (*line_end != '\r' || line_end[1] != '\n') return false;
+  const auto size = static_cast<std::size_t>(line_end - begin);
+  const char* value = begin + name_size + 1;
+  while (is_blank(*value)) ++value;
+  const char* value_end = line_end;
+  while (value_end > value && is_blank(value_end[-1])) --value_end;
+  const detail::FieldWriter::Place place = {
+      .name_at = line_at_,
+      .name_size = name_size,
+      .value_at = static_cast<std::size_t>(value - text.data()),
+      .value_size = static_cast<std::size_t>(value_end - value)};
+  if (size > limits_->fields_bytes_max - field_bytes_ || fields_.size() == limits_->fields_max ||
+      !fields_.add(text, place))
+    return false;
+  field_bytes_ += size;
+  ignores_field_ = false;
+  end_line(size + line_end_size);
+  return true;
+}
+
 bool HeadParser::parse_plain_lines(std::string_view text) {
   // Each loop below ends at the last byte, at the latest.
   if (!has_start_line(kind_) || examined_ != line_at_ || !text.ends_with('\n')) return false;
@@ -182,7 +223,7 @@ bool HeadParser::parse_plain_request_line(std::string_view text) noexcept {
   const std::size_t method_size = length_of(begin, token_char);
   if (method_size == 0 || method_size > Method::size_max || begin[method_size] != ' ') return false;
   const char* const target = begin + method_size + 1;
-  const std::size_t target_size = size_of_plain_target(target);
+  const std::size_t target_size = size_of_plain_target(target, text.data() + text.size());
   if (target_size == 0 ||
       !text.substr(line_at_ + method_size + 1 + target_size).starts_with(version))
     return false;
@@ -196,30 +237,6 @@ bool HeadParser::parse_plain_request_line(std::string_view text) noexcept {
   has_plain_target_ = true;
   start_line_bytes_ = size;
   state_ = State::fields;
-  end_line(size + line_end_size);
-  return true;
-}
-
-/// "Name: value".
-bool HeadParser::parse_plain_field(std::string_view text) {
-  const char* const begin = text.data() + line_at_;
-  const char* const text_end = text.data() + text.size();
-  const std::size_t name_size = length_of(begin, token_char);
-  if (name_size == 0 || begin[name_size] != ':') return false;
-  const char* const line_end = end_of_value(begin + name_size + 1, text_end);
-  if (*line_end != '\r' || line_end[1] != '\n') return false;
-  const auto size = static_cast<std::size_t>(line_end - begin);
-  const std::string_view value = trim({begin + name_size + 1, size - name_size - 1});
-  const detail::FieldWriter::Place place = {
-      .name_at = line_at_,
-      .name_size = name_size,
-      .value_at = static_cast<std::size_t>(value.data() - text.data()),
-      .value_size = value.size()};
-  if (size > limits_->fields_bytes_max - field_bytes_ || fields_.size() == limits_->fields_max ||
-      !fields_.add(text, place))
-    return false;
-  field_bytes_ += size;
-  ignores_field_ = false;
   end_line(size + line_end_size);
   return true;
 }

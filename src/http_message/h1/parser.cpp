@@ -33,23 +33,25 @@ std::unexpected<Error> MessageParser::fail(const Error& error) noexcept {
   return std::unexpected(error);
 }
 
-Result<std::string_view> MessageParser::parse_lines(Buffer& input, Fields& fields) {
+Result<std::string_view> MessageParser::parse_text(std::string_view text, Fields& fields) {
   if (error_) return std::unexpected(error_);
+  const auto size = lines_.parse(text, fields);
+  if (!size) return fail(size.error());
+  return text.substr(0, size->value_or(0));
+}
+
+Result<std::string_view> MessageParser::parse_lines(Buffer& input, Fields& fields) {
   std::string_view text = text_of(input.front());
   while (true) {
-    const auto size = lines_.parse(text, fields);
-    if (!size) return fail(size.error());
-    if (*size) return text.substr(0, **size);
-    if (text.size() == input.size()) return std::string_view();
+    const auto lines = parse_text(text, fields);
+    if (!lines || !lines->empty() || text.size() == input.size()) return lines;
     // The head continues in another block. Only as much as necessary is made contiguous, because
     // the buffer may also hold a long body.
     text = text_of(input.peek(std::max(2 * text.size(), std::size_t{1024})));
   }
 }
 
-void MessageParser::begin_body(Buffer& input, std::size_t head_size, const BodyFraming& framing,
-                               bool persistent) noexcept {
-  input.consume(head_size);
+void MessageParser::begin_body(const BodyFraming& framing, bool persistent) noexcept {
   framing_ = framing;
   state_ = framing.kind == BodyKind::none ? State::complete : State::body;
   persistent_ =
@@ -145,20 +147,35 @@ Result<bool> RequestParser::parse_head(Buffer& input) {
   const auto text = parse_lines(input, head_.fields);
   if (!text) return std::unexpected(text.error());
   if (text->empty()) return false;
+  if (auto begun = begin_message(*text); !begun) return std::unexpected(begun.error());
+  input.consume(text->size());
+  return true;
+}
+
+Result<std::size_t> RequestParser::parse_head(std::string_view input) {
+  const auto text = parse_text(input, head_.fields);
+  if (!text) return std::unexpected(text.error());
+  if (text->empty()) return 0;
+  if (auto begun = begin_message(*text); !begun) return std::unexpected(begun.error());
+  return text->size();
+}
+
+/// The lines of the head are valid.
+Result<> RequestParser::begin_message(std::string_view text) {
   head_.method = lines().method();
   head_.version = lines().version();
-  const std::string_view target = lines().rest_of_start_line(*text);
+  const std::string_view target = lines().rest_of_start_line(text);
   const bool is_plain = lines().has_plain_target() && head_.method != Method::connect;
   if (auto set = is_plain ? set_origin_target(head_, target) : set_target(head_, target); !set)
     return fail(set.error());
   if (is_plain && !lines().may_have_framing()) {
-    begin_body(input, text->size(), {}, true);
-    return true;
+    begin_body({}, true);
+    return {};
   }
   const auto framing = framing_of(head_);
   if (!framing) return fail(framing.error());
-  begin_body(input, text->size(), *framing, h1::is_persistent(head_.version, head_.fields));
-  return true;
+  begin_body(*framing, h1::is_persistent(head_.version, head_.fields));
+  return {};
 }
 
 void RequestParser::keep_start_line(Buffer& input) {
@@ -187,7 +204,8 @@ Result<bool> ResponseParser::parse_head(Buffer& input, const Method& method) {
   head_.reason = lines().rest_of_start_line(*text);
   const auto framing = framing_of(head_, method, lines().mode());
   if (!framing) return fail(framing.error());
-  begin_body(input, text->size(), *framing, h1::is_persistent(head_.version, head_.fields));
+  begin_body(*framing, h1::is_persistent(head_.version, head_.fields));
+  input.consume(text->size());
   return true;
 }
 

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include <tambour/base/result.h>
 #include <tambour/bytes/buffer.h>
@@ -65,11 +66,12 @@ class MessageParser {
         chunks_(limits_, mode) {}
   ~MessageParser() = default;
 
-  /// Returns the text of the head if it is complete, otherwise an empty one. It must be removed
-  /// from `input` by begin_body().
+  /// Returns the text of the head if it is complete, otherwise an empty one. The caller removes it
+  /// from `input`.
   [[nodiscard]] Result<std::string_view> parse_lines(Buffer& input, Fields& fields);
-  void begin_body(Buffer& input, std::size_t head_size, const BodyFraming& framing,
-                  bool persistent) noexcept;
+  /// The same for input that is contiguous.
+  [[nodiscard]] Result<std::string_view> parse_text(std::string_view text, Fields& fields);
+  void begin_body(const BodyFraming& framing, bool persistent) noexcept;
   void restart(HeadKind kind) noexcept;
   [[nodiscard]] const HeadParser& lines() const noexcept { return lines_; }
   [[nodiscard]] std::unexpected<Error> fail(const Error& error) noexcept;
@@ -104,6 +106,9 @@ class RequestParser final : public MessageParser {
   /// Returns true when the head is complete; its bytes have been removed from `input`. Returns
   /// false if more input is needed. Throws std::bad_alloc.
   [[nodiscard]] Result<bool> parse_head(Buffer& input);
+  /// The same for input that is contiguous, of which the caller removes the head. Returns its size,
+  /// or 0 if more input is needed, which the next call gets behind `input`.
+  [[nodiscard]] Result<std::size_t> parse_head(std::string_view input);
 
   /// Valid when the head is complete, until restart().
   [[nodiscard]] RequestHead& head() noexcept { return head_; }
@@ -118,6 +123,8 @@ class RequestParser final : public MessageParser {
   void restart() noexcept;
 
  private:
+  [[nodiscard]] Result<> begin_message(std::string_view text);
+
   RequestHead head_;
 };
 

@@ -7,6 +7,8 @@
 #include <charconv>
 #include <cstring>
 
+#include "bytes/buffer_memory.h"
+#include "bytes/short_copy.h"
 #include "http_message/characters.h"
 #include "http_message/failure.h"
 #include "http_message/field_writer.h"
@@ -19,13 +21,6 @@ namespace {
 constexpr std::string_view line_end = "\r\n";
 constexpr std::size_t number_digits_max = 20;
 
-/// Copies `half` to twice as many bytes. Its two halves may overlap.
-template <std::size_t half>
-void copy_halves(char* to, std::string_view from) noexcept {
-  std::memcpy(to, from.data(), half);
-  std::memcpy(to + from.size() - half, from.data() + from.size() - half, half);
-}
-
 /// Writes text into memory of a buffer whose size was computed before.
 class TextWriter {
  public:
@@ -33,19 +28,12 @@ class TextWriter {
       : to_(to), begin_(reinterpret_cast<char*>(to.prepare(size).data())) {}
   TextWriter(const TextWriter&) = delete;
   TextWriter& operator=(const TextWriter&) = delete;
-  ~TextWriter() { to_.commit(static_cast<std::size_t>(at_ - begin_)); }
+  ~TextWriter() {
+    tambour::detail::BufferMemory::commit_in_place(to_, static_cast<std::size_t>(at_ - begin_));
+  }
 
   TextWriter& operator<<(std::string_view text) noexcept {
-    // Names and values are short, and a call of memcpy(3) costs more than the copy.
-    const std::size_t size = text.size();
-    if (size >= 8 && size <= 16) {
-      copy_halves<8>(at_, text);
-    } else if (size > 16 && size <= 32) {
-      copy_halves<16>(at_, text);
-    } else {
-      text.copy(at_, size);
-    }
-    at_ += size;
+    at_ = bytes::copy_short(at_, text);
     return *this;
   }
   /// A literal, whose size the compiler knows.
@@ -90,7 +78,7 @@ bool is_written_by_options(std::string_view name, bool is_request) noexcept {
 /// At least the size of what write_fields() writes.
 std::size_t size_of_fields(const Fields& fields, const HeadOptions& options) noexcept {
   constexpr std::size_t own_fields = 128;
-  return fields.bytes() + 4 * fields.size() + options.connection.size() + options.date.size() +
+  return fields.bytes() + 4 * fields.size() + options.connection.size() + options.date_line.size() +
          own_fields;
 }
 
@@ -99,8 +87,8 @@ void write_fields(TextWriter& writer, const Fields& fields, const HeadOptions& o
   for (const Field field : fields) {
     if (!is_written_by_options(field.name, is_request)) writer.field(field.name, field.value);
   }
-  if (!options.date.empty() && !FieldWriter::contains(fields, "Date"))
-    writer << "Date: " << options.date << "\r\n";
+  if (!options.date_line.empty() && !FieldWriter::contains(fields, "Date"))
+    writer << options.date_line;
   if (options.framing.kind == BodyKind::chunked) writer << "Transfer-Encoding: chunked\r\n";
   if (options.framing.kind == BodyKind::length)
     writer << "Content-Length: " << options.framing.length << "\r\n";
@@ -135,13 +123,15 @@ Result<> append_head(Buffer& to, const ResponseHead& head, const HeadOptions& op
   const std::string_view reason =
       head.reason.empty() ? reason_phrase(head.status) : std::string_view(head.reason);
   constexpr std::size_t separators = 32;
-  TextWriter writer(to, reason.size() + separators + size_of_fields(head.fields, options));
+  TextWriter writer(
+      to, reason.size() + separators + size_of_fields(head.fields, options) + options.body.size());
   if (head.status == Status::ok && head.reason.empty()) {
     writer << "HTTP/1.1 200 OK\r\n";
   } else {
     writer << "HTTP/1.1 " << static_cast<std::uint64_t>(code) << " " << reason << "\r\n";
   }
   write_fields(writer, head.fields, options, false);
+  writer << options.body;
   return {};
 }
 

@@ -22,7 +22,9 @@ struct HeadOptions {
   BodyFraming framing{};
   /// BodyKind::length with 0 bytes is written, BodyKind::none is not.
   std::string_view connection{};  ///< The value of the Connection field; empty: no field.
-  std::string_view date{};        ///< Unless the head has a Date; empty: no field.
+  /// The Date field with its line end, unless the head has a Date; empty: no field.
+  std::string_view date_line{};
+  std::string_view body{};  ///< Of a response: written behind the head.
   /// The target and the authority of a request are known to be valid: a parser has checked them.
   bool is_target_checked = false;
 };

@@ -80,9 +80,10 @@ class MessageReader {
                          std::vector<http::Method> methods = {})
       : parser_(limits), methods_(std::move(methods)) {}
 
-  /// The piece shares a block of memory with others if there is space.
+  /// The piece shares a block of memory with others if there is space. A head is parsed in the
+  /// piece, as a server does, if nothing is in front of it.
   void add(std::string_view piece) {
-    input_.append(piece);
+    input_.append(piece.substr(parse_in_place(piece)));
     read(piece.size());
   }
   /// The piece has a block of its own.
@@ -115,6 +116,24 @@ class MessageReader {
     }
   }
 
+  /// Returns the size of the head that is complete, or 0.
+  std::size_t parse_in_place(std::string_view piece) {
+    if constexpr (std::is_same_v<Parser, http::detail::h1::RequestParser>) {
+      if (verdict_.error || !input_.empty() || parser_.has_head() || piece.empty()) return 0;
+      const Result<std::size_t> size = parser_.parse_head(piece);
+      if (!size) verdict_.error = size.error();
+      if (!size || *size == 0) return 0;
+      begin_message();
+      return *size;
+    }
+    return 0;
+  }
+
+  void begin_message() {
+    verdict_.messages.push_back(
+        {.start = start_of(parser_.head()), .fields = text_of(parser_.head().fields)});
+  }
+
   void read(std::size_t added) {
     total_ += added;
     while (!verdict_.error && read_one() && !input_.empty()) {
@@ -127,8 +146,7 @@ class MessageReader {
       const auto has_head = parse_head();
       if (!has_head) verdict_.error = has_head.error();
       if (!has_head || !*has_head) return false;
-      verdict_.messages.push_back(
-          {.start = start_of(parser_.head()), .fields = text_of(parser_.head().fields)});
+      begin_message();
       if constexpr (!std::is_same_v<Parser, http::detail::h1::RequestParser>) {
         if (!http::is_interim(parser_.head().status)) ++responses_;
       }
