@@ -1,4 +1,5 @@
-// The server is nginx, which serves files from its cache of open files, and discards uploads.
+// The server is nginx. It answers a short text from its configuration, serves files from its cache
+// of open files, and discards uploads.
 #include <string>
 
 #include "http/http.h"
@@ -21,12 +22,23 @@ std::string listen(const bench::ServerOptions& options) {
   return words;
 }
 
+/// The longest text in the configuration. A longer one is a file.
+constexpr int text_bytes_max = 4000;
+
+std::string locations(const bench::ServerOptions& options) {
+  std::string text = "location = /upload { return 200 ok; }";
+  if (options.answer_bytes > text_bytes_max) return text;
+  text.append(" location = ").append(bench::http_target);
+  text.append(" { default_type text/plain; return 200 ");
+  return text + std::string(std::size_t(options.answer_bytes), 'b') + "; }";
+}
+
 class Nginx : public bench::NginxProcess {
  public:
   explicit Nginx(const bench::ServerOptions& options)
       : NginxProcess(options, listen(options),
                      options.tls ? std::string(settings) + tls_settings : settings,
-                     "location = /upload { return 200 ok; }") {
+                     locations(options)) {
     add_file(std::string(bench::http_target).substr(1),
              std::string(std::size_t(options.answer_bytes), 'b'));
   }

@@ -42,9 +42,10 @@ class Http(HttpSuite):
     what = ("Clients repeat requests on open connections, one or several at a time: for a text of "
             "the given size, also over TLS, for JSON, for a file, or with an upload.")
     how = ("Processor time of the server per request. A text is in the server's memory, except "
-           "that nginx and h2o send a file, without a log and without worker processes. JSON is "
-           "made for each request. Uploads are read and discarded; evhttp and Beast collect them. "
-           "The clients use bare system calls on another processor, and count bytes.")
+           "that h2o sends a file, and nginx one of more than 4,000 bytes; both without a log and "
+           "without worker processes. JSON is made for each request. Uploads are read and "
+           "discarded; evhttp and Beast collect them. The clients use bare system calls on another "
+           "processor, and count bytes.")
     order = 93
     parameters = (Parameter("kind", "what is requested", ("text",), choices=KINDS, format="{}"),
                   Parameter("size", "bytes of a response's body, or of an upload",
