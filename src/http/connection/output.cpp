@@ -4,6 +4,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "net/stream_output.h"
+
 namespace tambour::http {
 
 /// A write in progress. Its coroutine may be destroyed.
@@ -42,6 +44,14 @@ Task<Result<>> Output::flush() {
   while (begin_writing()) end_writing(co_await stream_.write(sending_));
   if (error_) co_return std::unexpected(error_);
   co_return {};
+}
+
+bool Output::write_now() noexcept {
+  if (is_writing_ || unsent() > 0) return false;
+  if (queue_.empty() || error_) return true;
+  const Result<bool> written = detail::net::StreamOutput::write_now(stream_, queue_);
+  if (!written) error_ = written.error();
+  return !written || *written;
 }
 
 bool Output::begin_writing() noexcept {

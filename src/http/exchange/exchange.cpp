@@ -9,6 +9,7 @@
 #include "base/probe.h"
 #include "http_message/characters.h"
 #include "http_message/failure.h"
+#include "http_message/field_writer.h"
 #include "loop/core.h"
 #include "server/error_reporting.h"
 #include "task/scope_access.h"
@@ -88,7 +89,7 @@ void detail::Exchange::restart_response() noexcept {
   next.sink_ = this;
   next.head_.status = Status::ok;
   next.head_.reason.clear();
-  next.head_.fields.clear();
+  FieldWriter::release(next.head_.fields);
   next.fields_kept_ = 0;
   next.length_.reset();
   next.body_bytes_ = 0;
@@ -293,20 +294,22 @@ void detail::Exchange::disconnected() noexcept {
   if (disconnected_) disconnected_->request_stop();
 }
 
-/// Queues the head, and decides whether the connection may be used again.
-Result<> detail::Exchange::begin_head(const ResponseHead& head, BodyPlan& plan) {
+/// Decides whether the connection may be used again.
+void detail::Exchange::complete_plan(BodyPlan& plan) const noexcept {
   plan.is_sent = !is_head();
   plan.is_last = is_last_ || is_shutting_down() || method_ == Method::connect;
-  const Result<> begun = wire_.begin(head, plan);
-  if (!begun) return begun;
+}
+
+void detail::Exchange::note_begin() noexcept {
   update_now();
   begun_at_ = loop_.now();
-  return begun;
 }
 
 Result<> detail::Exchange::begin(ResponseHead& head, BodyPlan plan) {
   Appending appending(is_broken_);
-  const Result<> begun = begin_head(head, plan);
+  complete_plan(plan);
+  const Result<> begun = wire_.begin(head, plan);
+  if (begun) note_begin();
   appending.complete();
   return begun;
 }
@@ -314,10 +317,12 @@ Result<> detail::Exchange::begin(ResponseHead& head, BodyPlan plan) {
 Result<> detail::Exchange::send(ResponseHead& head, BodyPlan plan, Buffer&& body) {
   // A head without its body would make the client take the next response for the body.
   Appending appending(is_broken_);
-  const Result<> begun = begin_head(head, plan);
+  complete_plan(plan);
+  const std::size_t size = body.size();
+  const Result<> begun = wire_.send(head, plan, std::move(body));
   if (begun) {
-    count_sent(body.size());
-    if (plan.is_sent) wire_.write(std::move(body));
+    note_begin();
+    count_sent(size);
     has_ended_ = true;
   }
   appending.complete();

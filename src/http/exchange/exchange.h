@@ -222,7 +222,8 @@ class Exchange final : public ResponseSink, public BodyStream {
   };
 
   void restart_response() noexcept;
-  [[nodiscard]] Result<> begin_head(const ResponseHead& head, BodyPlan& plan);
+  void complete_plan(BodyPlan& plan) const noexcept;
+  void note_begin() noexcept;
   void complete_response(bool has_failed);
   void answer_error(Status status, std::string_view detail);
   void render(Status status, std::string_view detail);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include <tambour/base/result.h>
 #include <tambour/bytes/buffer.h>
@@ -59,6 +60,13 @@ class Wire {
 
   /// Queues the head. If it fails (http::ErrorCode::bad_status, bad_reason), nothing was queued.
   [[nodiscard]] virtual Result<> begin(const ResponseHead& head, const BodyPlan& plan) = 0;
+  /// Queues the head and the whole body, which is moved from. Fails like begin().
+  [[nodiscard]] virtual Result<> send(const ResponseHead& head, const BodyPlan& plan,
+                                      Buffer&& body) {
+    const Result<> begun = begin(head, plan);
+    if (begun && plan.is_sent) write(std::move(body));
+    return begun;
+  }
   /// Queues an interim response, unless the client or this wire does not support any.
   [[nodiscard]] virtual Result<> begin_interim(const ResponseHead& /*head*/) { return {}; }
   /// Queues a part of the body, which is moved from.

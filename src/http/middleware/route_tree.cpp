@@ -127,9 +127,10 @@ Route& RouteTree::at(std::string_view pattern) {
 RouteMatch RouteTree::match(std::string_view path) const {
   if (!path.starts_with('/')) return {};
   // The target of a request is valid, but a handler may have changed it.
-  if (path.find('%') != std::string_view::npos && !percent_decode(path)) return {};
+  const bool is_encoded = path.find('%') != std::string_view::npos;
+  if (is_encoded && !percent_decode(path)) return {};
   RouteMatch found;
-  const Node* const node = find(root_, path.substr(1), found.parameters);
+  const Node* const node = find(root_, path.substr(1), is_encoded, found.parameters);
   if (node != nullptr) {
     found.route = node->route.get();
     found.pattern = node->pattern;
@@ -138,19 +139,19 @@ RouteMatch RouteTree::match(std::string_view path) const {
 }
 
 /// Tries the alternatives in the order of their precedence. The depth is that of the patterns.
-/// `rest` begins after a "/".
-const RouteTree::Node* RouteTree::find(const Node& node, std::string_view rest,
+/// `rest` begins after a "/". `is_encoded`: the path contains a percent sign.
+const RouteTree::Node* RouteTree::find(const Node& node, std::string_view rest, bool is_encoded,
                                        std::vector<std::string>& parameters) {
   const std::size_t end = std::min(rest.find('/'), rest.size());
   std::string_view segment = rest.substr(0, end);
   std::string decoded;
-  if (segment.find('%') != std::string_view::npos) {
+  if (is_encoded) {
     decoded = percent_decode(segment).value();
     segment = decoded;
   }
   const auto find_below = [&](const Node& next) -> const Node* {
     if (end == rest.size()) return next.route != nullptr ? &next : nullptr;
-    return find(next, rest.substr(end + 1), parameters);
+    return find(next, rest.substr(end + 1), is_encoded, parameters);
   };
   if (const Node* const text = node.find(segment)) {
     if (const Node* const found = find_below(*text)) return found;

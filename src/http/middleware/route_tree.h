@@ -64,7 +64,7 @@ class RouteTree {
     [[nodiscard]] const Node* find(std::string_view text) const noexcept;
   };
 
-  [[nodiscard]] static const Node* find(const Node& node, std::string_view rest,
+  [[nodiscard]] static const Node* find(const Node& node, std::string_view rest, bool is_encoded,
                                         std::vector<std::string>& parameters);
   static void visit(Node& node,
                     const std::function<void(const std::string& pattern, Route& route)>& entry);

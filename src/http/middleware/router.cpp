@@ -72,18 +72,19 @@ Task<> Routes::start(Request& request, Response& response) const {
 }
 
 Task<> Routes::start_route(Request& request, Response& response) const {
+  const RequestHead& head = request.head();
   // An extended CONNECT (RFC 8441) is over HTTP/2 what GET with Upgrade is over HTTP/1.1.
-  const bool opens_protocol = !request.head().protocol.empty();
-  const Method& method = opens_protocol ? Method::get : request.method();
+  const bool opens_protocol = !head.protocol.empty();
+  const Method& method = opens_protocol ? Method::get : head.method;
   if (method == Method::connect) {
     static_cast<void>(response.send_error(Status::not_implemented));
     return {};
   }
-  if (request.head().target == "*") {  // OPTIONS for the server as a whole.
+  if (std::string_view(head.target) == "*") {  // OPTIONS for the server as a whole.
     static_cast<void>(response.send(Status::no_content));
     return {};
   }
-  RouteMatch match = tree.match(request.path());
+  RouteMatch match = tree.match(head.path());
   if (match.route == nullptr) {
     if (not_found) return not_found.start(request, response);
     static_cast<void>(response.send_error(Status::not_found));

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <exception>
+#include <span>
+#include <string_view>
 #include <utility>
 
 #include <tambour/net/stream_error.h>
@@ -37,11 +39,10 @@ bool has_waited_shortly(const IdleConnection& idle, TimePoint now) noexcept {
 H1Connection::H1Connection(IdleConnection& idle, std::stop_token stop)
     : loop_(idle.stream.loop()),
       server_(*idle.server),
-      wire_(std::move(idle.stream), server_.settings->options),
+      wire_(std::move(idle.stream), server_),
       exchange_(wire_, loop_, server_.settings, server_.shutdown, std::move(stop)),
       head_deadline_(idle.deadline),
       has_served_(idle.kind != IdleKind::first_request) {
-  wire_.input().bytes() = std::move(idle.input);
   wire_.attach(exchange_);
   exchange_.set_shutdown_hooks(server_.shutdown_hooks);
   if (has_waited_shortly(idle, loop_.now())) server_.keep_more();
@@ -50,7 +51,6 @@ H1Connection::H1Connection(IdleConnection& idle, std::stop_token stop)
 
 void H1Connection::move_to(IdleConnection& idle) noexcept {
   idle.stream = std::move(wire_.socket());
-  idle.input = std::move(wire_.input().bytes());
   idle.deadline = head_deadline_;
   idle.kind = was_kept_ ? IdleKind::released : IdleKind::next_request;
 }
@@ -59,8 +59,11 @@ Task<> H1Connection::serve(Result<std::size_t> received) {
   detail::h1::RequestParser& parser = wire_.parser();
   SocketStream& stream = wire_.socket();
   Output& output = wire_.output();
-  for (bool more = end_receiving(received); more;) {
-    const Result<bool> has_head = parser.parse_head(wire_.input().bytes());
+  bool more = end_receiving(received);
+  // In the memory of the server, until the next wait of this task.
+  std::string_view arrived = more ? server_.input_text(*received) : std::string_view();
+  while (more) {
+    const Result<bool> has_head = parse_head(std::exchange(arrived, {}));
     if (!has_head) {
       const bool is_other = !has_served_ && has_http_2_preface(wire_.input().bytes());
       is_http_2_ = is_other && options().http_2.is_enabled;
@@ -71,9 +74,14 @@ Task<> H1Connection::serve(Result<std::size_t> received) {
     if (!*has_head) {
       // Not in tasks of their own, whose frames would have to be allocated for each request. No
       // handler is running.
-      while (output.begin_writing()) output.end_writing(co_await stream.write(output.sending()));
-      more = begin_receiving();
-      if (more) more = end_receiving(co_await stream.read(wire_.input().bytes(), read_bytes));
+      if (!output.write_now()) {
+        while (output.begin_writing()) output.end_writing(co_await stream.write(output.sending()));
+      }
+      if (!begin_receiving()) break;
+      const std::span<std::byte> memory = server_.input_memory();
+      const Result<std::size_t> got = co_await stream.read(memory);
+      more = end_receiving(got);
+      if (more) arrived = server_.input_text(*got);
       continue;
     }
     while (more && budget_.is_exhausted(detail::loop::core_of(loop_)))
@@ -83,7 +91,8 @@ Task<> H1Connection::serve(Result<std::size_t> received) {
     exchange_.start_handler();
     if (!exchange_.handlers().empty()) {
       // The handler waits. Earlier responses must not wait for it.
-      if (!output.queue().empty()) static_cast<void>(co_await output.flush());
+      if (!output.queue().empty() && !output.write_now())
+        static_cast<void>(co_await output.flush());
       co_await detail::task::ScopeAccess::join_to_end(exchange_.handlers());
     }
     wire_.stop_watching();
@@ -91,8 +100,8 @@ Task<> H1Connection::serve(Result<std::size_t> received) {
     if (exchange_.is_tunnel() || exchange_.is_broken() || exchange_.is_last() ||
         !wire_.is_persistent())
       break;
-    if (output.queue().size() >= collected_bytes_max || !parser.is_complete())
-      static_cast<void>(co_await output.flush());
+    const bool is_sent_now = output.queue().size() >= collected_bytes_max || !parser.is_complete();
+    if (is_sent_now && !output.write_now()) static_cast<void>(co_await output.flush());
     if (!parser.is_complete()) more = co_await exchange_.discard_body();
     parser.restart();
   }
@@ -100,6 +109,22 @@ Task<> H1Connection::serve(Result<std::size_t> received) {
   if (!exchange_.is_tunnel() && !is_http_2_) co_await close_gracefully();
   if (const std::exception_ptr thrown = exchange_.take_exception(); thrown != nullptr)
     std::rethrow_exception(thrown);
+}
+
+/// Parses the next head. `arrived` follows the bytes of the input. What is left of it moves to the
+/// input, before the handler or another connection can use its memory.
+Result<bool> H1Connection::parse_head(std::string_view arrived) {
+  Buffer& bytes = wire_.input().bytes();
+  if (!bytes.empty()) {
+    if (!arrived.empty()) bytes.append(arrived);
+    return wire_.parser().parse_head(bytes);
+  }
+  if (arrived.empty()) return false;
+  const Result<std::size_t> parsed = wire_.parser().parse_head(arrived);
+  arrived.remove_prefix(parsed.value_or(0));
+  if (!arrived.empty()) bytes.append(arrived);
+  if (!parsed) return std::unexpected(parsed.error());
+  return *parsed > 0;
 }
 
 /// Prepares to wait for more bytes of a head. Returns false if the connection has failed, or waits

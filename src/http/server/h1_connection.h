@@ -5,6 +5,10 @@
 // Responses of handlers that do not wait are collected, and sent together when no further request
 // is in the input.
 //
+// A head is parsed where it was received: in memory that all connections of a server on one loop
+// share, and that a connection uses only between a read and its next wait. What follows the head is
+// copied to the connection.
+//
 // All that requests need is here. A connection that waits for a request needs nothing of it, so the
 // owner destroys it then, unless few connections of the loop wait: see IdleConnection.
 #pragma once
@@ -13,6 +17,7 @@
 #include <memory>
 #include <optional>
 #include <stop_token>
+#include <string_view>
 #include <utility>
 
 #include <tambour/base/clock.h>
@@ -33,26 +38,28 @@ namespace tambour::http {
 
 class H1Connection final {
  public:
-  /// Takes the stream of `idle`, and what has been received. `stop` is the token of the task that
-  /// calls serve().
+  /// Takes the stream of `idle`. `stop` is the token of the task that calls serve().
   H1Connection(IdleConnection& idle, std::stop_token stop);
   H1Connection(const H1Connection&) = delete;
   H1Connection& operator=(const H1Connection&) = delete;
   ~H1Connection() = default;
 
-  /// Serves until the connection has ended, or waits for a request. `received` is the result of
-  /// IdleConnection::receive(). Throws what a handler has thrown, at the end.
+  /// Serves until the connection has ended, or waits for a request. `received` is the result of a
+  /// read into ServerOnLoop::input_memory(). Throws what a handler has thrown, at the end.
   [[nodiscard]] Task<> serve(Result<std::size_t> received);
   /// True after serve() if the connection waits for a request.
   [[nodiscard]] bool is_idle() const noexcept { return is_released_; }
-  /// True after serve() if the client speaks HTTP/2, and so does the server. The stream is open,
-  /// and nothing of the preface has been taken from the input.
-  [[nodiscard]] bool is_http_2() const noexcept { return is_http_2_; }
   /// After serve(): the task with which the connection goes on, without this object, after a
   /// handler has upgraded it; empty: it has ended. Throws std::bad_alloc.
   [[nodiscard]] Task<> start_continuation() { return exchange_.start_continuation(); }
-  /// After serve(): gives the stream and the input back.
+  /// After serve() if the connection is idle: gives the stream back.
   void move_to(IdleConnection& idle) noexcept;
+  /// True after serve() if the client speaks HTTP/2, and so does the server.
+  [[nodiscard]] bool is_http_2() const noexcept { return is_http_2_; }
+  // After serve() if the client speaks HTTP/2: the stream, which is open, and what has been
+  // received, which begins with the preface.
+  [[nodiscard]] SocketStream take_stream() noexcept { return std::move(wire_.socket()); }
+  [[nodiscard]] Buffer take_input() noexcept { return std::move(wire_.input().bytes()); }
 
  private:
   struct Drain {
@@ -60,6 +67,7 @@ class H1Connection final {
     void operator()() const noexcept { self.begin_drain(); }
   };
 
+  [[nodiscard]] Result<bool> parse_head(std::string_view arrived);
   [[nodiscard]] bool begin_receiving() noexcept;
   [[nodiscard]] bool begin_idle_wait() noexcept;
   [[nodiscard]] bool end_receiving(Result<std::size_t> received);

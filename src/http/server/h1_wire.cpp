@@ -2,6 +2,8 @@
 #include "http/server/h1_wire.h"
 
 #include <algorithm>
+#include <span>
+#include <string_view>
 #include <utility>
 
 #include <tambour/net/stream_error.h>
@@ -9,7 +11,6 @@
 
 #include "files/file_calls.h"
 #include "http/exchange/copy_file.h"
-#include "http_message/date.h"
 #include "http_message/failure.h"
 #include "http_message/field_writer.h"
 #include "http_message/h1/writer.h"
@@ -23,14 +24,22 @@ constexpr std::string_view continue_response = "HTTP/1.1 100 Continue\r\n\r\n";
 /// A part that sendfile(2) sends. Its last byte shows whether all of it is in the page cache.
 constexpr std::uint64_t direct_bytes = std::uint64_t{512} * 1024;
 
+/// A body of a response that is copied behind the head.
+constexpr std::size_t copied_body_max = 1024;
+
+std::string_view as_text(std::span<const std::byte> bytes) noexcept {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
 }  // namespace
 
-H1Wire::H1Wire(SocketStream stream, const ServerOptions& options)
+H1Wire::H1Wire(SocketStream stream, ServerOnLoop& server)
     : loop_(stream.loop()),
+      server_(server),
       stream_(std::move(stream)),
       input_(stream_),
-      output_(stream_, options.write_timeout),
-      parser_(options.limits) {}
+      output_(stream_, server.settings->options.write_timeout),
+      parser_(server.settings->options.limits) {}
 
 std::optional<std::uint64_t> H1Wire::body_length() const noexcept {
   const detail::h1::BodyFraming& framing = parser_.framing();
@@ -103,7 +112,22 @@ detail::h1::BodyFraming H1Wire::framing_of(const BodyPlan& plan) const noexcept 
 }
 
 Result<> H1Wire::begin(const ResponseHead& head, const BodyPlan& plan) {
-  detail::h1::HeadOptions options{.framing = framing_of(plan)};
+  return append_head(head, plan, {});
+}
+
+Result<> H1Wire::send(const ResponseHead& head, const BodyPlan& plan, Buffer&& body) {
+  // Copying a short body takes less than linking its block.
+  const std::span<const std::byte> front = body.front();
+  const bool is_copied = front.size() == body.size() && front.size() <= copied_body_max;
+  const Result<> begun = append_head(head, plan, is_copied && plan.is_sent ? as_text(front) : "");
+  if (begun && !is_copied && plan.is_sent) write(std::move(body));
+  return begun;
+}
+
+/// `body` is all of it, or empty.
+Result<> H1Wire::append_head(const ResponseHead& head, const BodyPlan& plan,
+                             std::string_view body) {
+  detail::h1::HeadOptions options{.framing = framing_of(plan), .body = body};
   // A client that waits for "100 Continue" may send the body after this response, or may not.
   const bool awaits_continue = exchange_->expects_continue() && input_.bytes().empty();
   bool stays = is_persistent_ && !plan.is_last && !awaits_continue &&
@@ -117,7 +141,7 @@ Result<> H1Wire::begin(const ResponseHead& head, const BodyPlan& plan) {
   } else if (parser_.head().version == Version::http_1_0) {
     options.connection = "keep-alive";
   }
-  options.date = cached_date(detail::loop::core_of(loop_).wall_ns());
+  options.date_line = server_.date_line(detail::loop::core_of(loop_));
   const Result<> appended = detail::h1::append_head(output_.queue(), head, options);
   if (!appended) return appended;
   is_persistent_ = stays;

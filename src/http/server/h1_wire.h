@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string_view>
 
 #include <tambour/base/result.h>
 #include <tambour/bytes/buffer.h>
@@ -18,6 +19,7 @@
 #include "http/connection/output.h"
 #include "http/exchange/exchange.h"
 #include "http/exchange/wire.h"
+#include "http/server/idle/server_on_loop.h"
 #include "http_message/h1/framing.h"
 #include "http_message/h1/parser.h"
 
@@ -29,7 +31,8 @@ namespace tambour::http {
 /// Ownership: owned by the connection; owns the stream. Thread: that of the loop.
 class H1Wire final : public Wire {
  public:
-  H1Wire(SocketStream stream, const ServerOptions& options);
+  /// `server` must outlive the wire.
+  H1Wire(SocketStream stream, ServerOnLoop& server);
   ~H1Wire() = default;
 
   /// To be called before anything else.
@@ -59,6 +62,8 @@ class H1Wire final : public Wire {
   void stop_watching() noexcept override { watching_.reset(); }
 
   [[nodiscard]] Result<> begin(const ResponseHead& head, const BodyPlan& plan) override;
+  [[nodiscard]] Result<> send(const ResponseHead& head, const BodyPlan& plan,
+                              Buffer&& body) override;
   [[nodiscard]] Result<> begin_interim(const ResponseHead& head) override;
   void write(Buffer&& piece) override;
   [[nodiscard]] Task<Result<>> write_file(const File& file, std::uint64_t offset,
@@ -71,10 +76,13 @@ class H1Wire final : public Wire {
   [[nodiscard]] const SocketStream& stream() const noexcept override { return stream_; }
 
  private:
+  [[nodiscard]] Result<> append_head(const ResponseHead& head, const BodyPlan& plan,
+                                     std::string_view body);
   [[nodiscard]] detail::h1::BodyFraming framing_of(const BodyPlan& plan) const noexcept;
   [[nodiscard]] Task<> watch_client();
 
   EventLoop& loop_;
+  ServerOnLoop& server_;
   detail::Exchange* exchange_ = nullptr;
   SocketStream stream_;
   Input input_;

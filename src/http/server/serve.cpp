@@ -23,6 +23,12 @@ Task<> serve_http_2(SocketStream stream, Buffer received,
   co_await connection.serve();
 }
 
+/// Not in the coroutine, whose frame would have to have room for the arguments.
+Task<> continue_with_http_2(H1Connection& connection, const ServerOnLoop& server) {
+  return serve_http_2(connection.take_stream(), connection.take_input(), server.settings,
+                      server.shutdown);
+}
+
 /// Serves requests until the connection waits for the next one, or ends, or goes on with another
 /// protocol, in the task `next`. Returns whether it waits.
 Task<bool> serve_requests(IdleConnection& idle, Result<std::size_t> received, Task<>& next) {
@@ -30,9 +36,7 @@ Task<bool> serve_requests(IdleConnection& idle, Result<std::size_t> received, Ta
   H1Connection connection(idle, context.stop);
   co_await connection.serve(received);
   if (connection.is_http_2()) {
-    connection.move_to(idle);
-    next = serve_http_2(std::move(idle.stream), std::move(idle.input), idle.server->settings,
-                        idle.server->shutdown);
+    next = continue_with_http_2(connection, *idle.server);
     co_return false;
   }
   if (connection.is_idle()) connection.move_to(idle);
@@ -49,7 +53,7 @@ Task<> serve_http_1(IdleConnection idle) {
     Result<std::size_t> received = 0;
     {
       IdleWait wait = idle.wait();
-      received = wait.finish(co_await idle.stream.read(idle.input, read_bytes));
+      received = wait.finish(co_await idle.stream.read(idle.server->input_memory()));
     }
     if (idle.closes_silently(received)) co_return;
     is_idle = co_await serve_requests(idle, received, next);

@@ -133,6 +133,39 @@ TEST_P(HttpTurns, a_connection_with_slow_handlers_yields_by_time) {
   EXPECT_LE(iterations.handled_max(), 9U);
 }
 
+/// Connections receive heads in memory that they share.
+TEST_P(HttpTurns, heads_that_arrive_in_parts_do_not_mix) {
+  auto server = or_throw(http::Server::listen(
+      loop(), Endpoint::loopback_v4(0), [](Request& request, Response& response) {
+        response.send(request.head().target + std::string(*request.headers().get("X-Name")));
+      }));
+  int answered = 0;
+  const auto client = [&](int number) -> Task<> {
+    TcpStream stream = or_throw(co_await TcpStream::connect(server.endpoint()));
+    Buffer received;
+    for (int round = 0; round < 3; ++round) {
+      const std::string name(100 + static_cast<std::size_t>(number),
+                             static_cast<char>('a' + number));
+      const std::string target = "/" + std::to_string(number) + "/" + std::to_string(round);
+      const std::string text = "POST " + target + " HTTP/1.1\r\nHost: a\r\nX-Name: " + name +
+                               "\r\nContent-Length: 3\r\n\r\nxyz";
+      for (std::size_t at = 0; at < text.size(); at += 16) {
+        EXPECT_TRUE(co_await stream.write(std::string_view(text).substr(at, 16)));
+        EXPECT_TRUE(co_await sleep_for(0ms));
+      }
+      while (!received.find(target + name)) {
+        const Result<std::size_t> got = co_await stream.read(received);
+        if (!got || *got == 0) co_return;
+      }
+      ++answered;
+    }
+  };
+  TaskScope clients(loop());
+  for (int number = 0; number < 8; ++number) clients.spawn(client, number);
+  run([](TaskScope& scope) -> Task<> { co_await scope.join(); }(clients));
+  EXPECT_EQ(answered, 3 * 8);
+}
+
 TEST_P(HttpTurns, connections_share_the_time_of_an_iteration) {
   ask(10, 20);
   EXPECT_LE(iterations.handled_max(), 9U + 9U);

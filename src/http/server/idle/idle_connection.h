@@ -10,7 +10,6 @@
 
 #include <tambour/base/clock.h>
 #include <tambour/base/result.h>
-#include <tambour/bytes/buffer.h>
 #include <tambour/detail/namespaces.h>
 #include <tambour/net/socket_stream.h>
 
@@ -33,7 +32,7 @@ class IdleConnection {
     if (server != nullptr) server->end_connection();
   }
 
-  /// The wait in which a read into `input` must be.
+  /// The wait in which a read must be.
   [[nodiscard]] IdleWait wait();
 
   /// True if nothing has to be sent after a read with this result: the connection is only closed.
@@ -42,7 +41,6 @@ class IdleConnection {
   // For H1Connection.
 
   SocketStream stream;
-  Buffer input;
   std::shared_ptr<ServerOnLoop> server;
   TimePoint deadline = never;  ///< Of the wait.
   IdleKind kind = IdleKind::first_request;

@@ -4,14 +4,19 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <stop_token>
+#include <string_view>
 #include <utility>
 
 #include <tambour/detail/namespaces.h>
 
+#include "base/clock.h"
 #include "http/exchange/settings.h"
 #include "http/exchange/shutdown_hooks.h"
 #include "http/server/idle/idle_waits.h"
+#include "http_message/date.h"
+#include "loop/core.h"
 
 namespace tambour::http {
 
@@ -81,6 +86,25 @@ class ServerOnLoop {
     if (kept_max > kept_min) --kept_max;
   }
 
+  /// Where connections receive the heads of requests. A read fills it, and its connection has taken
+  /// the bytes before it waits again, so no connection holds memory while it waits.
+  [[nodiscard]] std::span<std::byte> input_memory() noexcept { return {input_.get(), input_bytes}; }
+  /// The bytes of the last read.
+  [[nodiscard]] std::string_view input_text(std::size_t size) const noexcept {
+    return {reinterpret_cast<const char*>(input_.get()), size};
+  }
+
+  /// The Date field of a response that begins in this iteration of the loop. The clock is read once
+  /// a millisecond at most.
+  [[nodiscard]] std::string_view date_line(const detail::loop::Core& core) noexcept {
+    constexpr std::int64_t stale_ns = 1'000'000;
+    if (core.now_ns() >= date_end_ns_) {
+      wall_ns_ = core.wall_ns();
+      date_end_ns_ = detail::base::saturating_add(core.now_ns(), stale_ns);
+    }
+    return cached_date_line(wall_ns_);
+  }
+
   const std::shared_ptr<const ServerSettings> settings;
   const std::stop_token shutdown;
   IdleWaits waits;
@@ -91,6 +115,8 @@ class ServerOnLoop {
  private:
   /// The number of connections at a time that make a burst.
   static constexpr std::size_t burst_min = 1024;
+  /// Holds the requests that a client sends at once. Behind a head, a part of a body is copied.
+  static constexpr std::size_t input_bytes = std::size_t{16} * 1024;
 
   /// An idle connection stays open for a request that the client may have sent already.
   struct Drain {
@@ -103,6 +129,10 @@ class ServerOnLoop {
 
   void end_burst() noexcept;
 
+  // NOLINTNEXTLINE(modernize-avoid-c-arrays): memory that is not initialized.
+  std::unique_ptr<std::byte[]> input_ = std::make_unique_for_overwrite<std::byte[]>(input_bytes);
+  std::int64_t wall_ns_ = 0;      ///< The time of the last date.
+  std::int64_t date_end_ns_ = 0;  ///< When the clock is read again, by the time of the loop.
   std::size_t connections_ = 0;
   std::size_t connections_max_ = 0;   ///< At a time, since the last burst.
   std::size_t burst_end_ = SIZE_MAX;  ///< The number of connections at which a burst ends.
