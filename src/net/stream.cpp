@@ -14,7 +14,6 @@
 #include "net/outcome.h"
 #include "net/stream_filter.h"
 #include "net/stream_input.h"
-#include "net/stream_output.h"
 
 namespace tambour {
 namespace {
@@ -47,19 +46,6 @@ detail::io::Transport detail::net::StreamFilter::transport(const Stream& stream)
 
 bool detail::net::StreamInput::has_arrived(Stream& stream, Buffer& decrypted) noexcept {
   return stream.transport().has_input(decrypted);
-}
-
-Result<bool> detail::net::StreamOutput::write_now(Stream& stream, Buffer& from) noexcept {
-  if (!stream.is_open()) return std::unexpected(error_of(-EBADF));
-  loop::Core& core = loop::core_of(stream.loop());
-  core.check_thread();
-  while (!from.empty()) {
-    if (stream.filter_ != nullptr || core.io_budget_exhausted()) return false;
-    const std::int32_t outcome = stream.transport().write(from);
-    if (outcome == -EAGAIN) return false;
-    if (outcome < 0) return std::unexpected(error_of(outcome));
-  }
-  return true;
 }
 
 void Stream::close() noexcept {

@@ -27,7 +27,6 @@ namespace tambour::detail::net {
 class ConnectionCore;
 struct StreamFilter;
 struct StreamInput;
-struct StreamOutput;
 }  // namespace tambour::detail::net
 
 #pragma GCC visibility push(default)
@@ -219,7 +218,6 @@ class Stream : public IoHandle {
   friend class detail::net::ConnectionCore;
   friend struct detail::net::StreamFilter;
   friend struct detail::net::StreamInput;
-  friend struct detail::net::StreamOutput;
 
   [[nodiscard]] inline detail::io::Transport transport() const noexcept;
   /// Returns the stream that the handle of a wait is.

@@ -4,8 +4,6 @@
 #include <cerrno>
 #include <utility>
 
-#include "net/stream_output.h"
-
 namespace tambour::http {
 
 /// A write in progress. Its coroutine may be destroyed.
@@ -49,9 +47,13 @@ Task<Result<>> Output::flush() {
 bool Output::write_now() noexcept {
   if (is_writing_ || unsent() > 0) return false;
   if (queue_.empty() || error_) return true;
-  const Result<bool> written = detail::net::StreamOutput::write_now(stream_, queue_);
-  if (!written) error_ = written.error();
-  return !written || *written;
+  // The queue would not show that a part of a TLS record is left.
+  if (stream_.tls() != nullptr) return false;
+  const Result<> written = stream_.try_write(queue_);
+  if (written) return true;
+  if (written.error() == system_error(EAGAIN)) return false;
+  error_ = written.error();
+  return true;
 }
 
 bool Output::begin_writing() noexcept {
