@@ -74,13 +74,17 @@ class HostedBackend final : public detail::backend::Backend {
     const detail::backend::Interest wanted = record.wanted();
     const bool is_removal = wanted.events == Events::none;
     if (is_removal && record.armed.events == Events::none) return 0;
-    const bool may_be_new = record.unverified;
+    using detail::FileIdentity;
+    const FileIdentity identity = !record.unverified ? FileIdentity::same
+                                  : record.likely    ? FileIdentity::probably_same
+                                                     : FileIdentity::probably_new;
     const bool is_edge = wanted.trigger == Trigger::edge;
-    if (wanted == record.armed && !may_be_new && !(record.edge_is_due && is_edge)) return 0;
+    if (wanted == record.armed && identity == FileIdentity::same &&
+        !(record.edge_is_due && is_edge))
+      return 0;
     // What the descriptor refers to matters again when it is watched again.
     if (!is_removal) record.unverified = record.likely = record.edge_is_due = false;
-    const int error =
-        host_.watch(host_.data, fd, std::uint16_t(wanted.events), is_edge, may_be_new);
+    const int error = host_.watch(host_.data, fd, std::uint16_t(wanted.events), is_edge, identity);
     if (error == 0) record.armed = wanted;
     return error;
   }

@@ -22,6 +22,10 @@ void feed_fd(EventLoop& loop, int fd, Events events) noexcept {
   checked_core(loop).feed_fd(fd, events);
 }
 
+void revalidate_fd(EventLoop& loop, int fd) noexcept {
+  checked_core(loop).backend().revalidate(fd);
+}
+
 std::size_t pending_count(const EventLoop& loop) noexcept {
   return checked_core(const_cast<EventLoop&>(loop)).pending_count();
 }

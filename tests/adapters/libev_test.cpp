@@ -273,6 +273,25 @@ TEST_P(LibevLoops, descriptor_numbers_are_reused) {
   }
 }
 
+TEST_P(LibevLoops, revalidate_fd_finds_another_file_of_the_same_number) {
+  const test::Ends ends = test::open_pipe();
+  const test::Ends other = test::open_pipe();
+  int reads = 0;
+  FdWatcher watcher(loop(), ends.near.get(), Events::read, [&](Events) {
+    ++reads;
+    test::drain(ends.near);
+  });
+  ASSERT_TRUE(watcher.start());
+  run_iterations();
+  ASSERT_EQ(::dup2(other.near.get(), ends.near.get()), ends.near.get());
+  revalidate_fd(loop(), ends.near.get());
+  revalidate_fd(loop(), -1);
+  revalidate_fd(loop(), 1'000'000);
+  run_iterations();
+  test::write_to(other.far);
+  EXPECT_TRUE(run_until([&] { return reads == 1; }));
+}
+
 TEST_P(LibevLoops, nothing_is_spent_while_nothing_happens) {
   const test::Ends ends = test::open_pipe();
   Ev<ev_io> reader([&](ev_io&, int) {});

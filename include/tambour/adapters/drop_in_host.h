@@ -112,15 +112,15 @@ class DropInHost {
   static DropInHost& of(void* data) noexcept { return *static_cast<DropInHost*>(data); }
 
   static int watch(void* data, int fd, std::uint16_t events, bool edge_triggered,
-                   bool may_be_new) noexcept {
+                   FileIdentity identity) noexcept {
     try {
       return of(data).watch(fd, Events(events), edge_triggered ? Trigger::edge : Trigger::level,
-                            may_be_new);
+                            identity);
     } catch (const std::bad_alloc&) {
       return ENOMEM;
     }
   }
-  int watch(int fd, Events events, Trigger trigger, bool may_be_new) {
+  int watch(int fd, Events events, Trigger trigger, FileIdentity identity) {
     const auto index = static_cast<std::size_t>(fd);
     if (is_released_) return events == Events::none ? 0 : ENODEV;
     if (index >= watched_.size()) watched_.resize(index + 1);
@@ -131,13 +131,14 @@ class DropInHost {
       watched.watcher.stop();
       return 0;
     }
-    if (may_be_new) {
-      watched.result = 0;
+    if (identity != FileIdentity::same) watched.result = 0;
+    if (identity == FileIdentity::probably_new) {
       watched.watcher.set(fd, events, trigger);
     } else {
       watched.watcher.set(events, trigger);
     }
     const auto started = watched.watcher.start();
+    if (identity == FileIdentity::probably_same) revalidate_fd(loop_, fd);
     return started ? 0 : started.error().value();
   }
 

@@ -13,14 +13,17 @@
 
 namespace tambour::detail {
 
+/// Whether a descriptor may refer to another file than when it was watched last.
+enum class FileIdentity : std::uint8_t { same, probably_same, probably_new };
+
 /// What the drop-in calls: on the thread of the loop, except wake().
 struct HostCalls {
   void* data;            ///< The first argument of the functions.
   std::uint8_t backend;  ///< The BackendKind of the loop.
-  /// Watches a descriptor for `events` (tambour::Events) from now on; 0: no longer. `may_be_new`:
-  /// the descriptor may refer to another file than before. Returns 0 or an errno value.
+  /// Watches a descriptor for `events` (tambour::Events) from now on; 0: no longer. Returns 0 or an
+  /// errno value.
   int (*watch)(void* data, int fd, std::uint16_t events, bool edge_triggered,
-               bool may_be_new) noexcept;
+               FileIdentity identity) noexcept;
   /// Returns the next descriptor that has become ready, with its events or a negated errno value.
   bool (*take_event)(void* data, int* fd, std::int32_t* result) noexcept;
   /// Runs the loop until a callback was invoked, for at most `timeout_ns` (negative: without

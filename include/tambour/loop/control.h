@@ -19,6 +19,12 @@ namespace tambour {
 /// watcher is interested, and descriptors without a watcher, are ignored.
 void feed_fd(EventLoop& loop, int fd, Events events) noexcept;
 
+/// Makes the loop verify before its next wait that `fd` still refers to the open file that its
+/// watchers watch, for code that cannot know whether it was closed and opened meanwhile. Costs one
+/// system call less than FdWatcher::set() with a descriptor if it does, and one more if not.
+/// Descriptors without a watcher are ignored.
+void revalidate_fd(EventLoop& loop, int fd) noexcept;
+
 /// The number of callbacks that are due and have not run yet.
 [[nodiscard]] std::size_t pending_count(const EventLoop& loop) noexcept;
 
