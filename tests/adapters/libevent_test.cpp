@@ -176,6 +176,21 @@ TEST_P(LibeventBases, event_base_dispatch_runs_the_event_loop) {
   EXPECT_EQ(order, "abbc");
 }
 
+TEST_P(LibeventBases, events_wait_while_one_of_them_runs_the_event_loop) {
+  std::string order;
+  const Event second(base(), -1, 0, [&](short) { order += 'c'; });
+  const Event first(base(), -1, 0, [&](short) {
+    EXPECT_TRUE(sleeps_through(30ms));
+    order += 'b';
+  });
+  Timer native(loop(), [&] { order += 'a'; });
+  native.start(1ms);
+  event_active(first.ev, EV_READ, 1);
+  event_active(second.ev, EV_READ, 1);
+  EXPECT_TRUE(run_until([&] { return order.size() == 3; }));
+  EXPECT_EQ(order, "abc");
+}
+
 TEST_P(LibeventBases, loopbreak_and_loopexit_stop_the_event_loop) {
   Timer limit(loop(), [&] { ADD_FAILURE() << "the loop was not stopped"; });
   limit.start(30s);

@@ -21,6 +21,8 @@ std::int64_t event_base::deadline_for_host() noexcept {
   submit_changes();
   hosted->collect(ready);
   take_results();
+  // A callback of this base runs the host: nothing else of the base can run before it returns.
+  if (running) return INT64_MAX;
   if (active_count != 0 || later.first() != nullptr || signals.any_pending()) return 0;
   if (timeouts.empty()) return INT64_MAX;
   const std::int64_t due_us = timeouts.next();

@@ -25,6 +25,7 @@ namespace tambour::adapters {
 /// - event_base_loop() and event_base_dispatch() run the EventLoop, its callbacks included, until
 ///   their own condition is met. They may be called inside callbacks of the EventLoop. An exception
 ///   of a callback then ends the program. EventLoop::stop() does not end them.
+/// - If a callback of libevent runs the EventLoop, libevent's other events wait until it returns.
 /// - A signal may be watched with libevent or with Signal, not with both.
 ///
 /// Ownership: owns the event_base. event_base_free() is allowed, and has the effect of stop().
