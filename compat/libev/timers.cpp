@@ -22,15 +22,23 @@ void note(Loop& loop, int& count, Watcher& watcher) noexcept {
 
 }  // namespace
 
-void Timers::start(ev_timer& timer) noexcept {
-  static_cast<void>(table_.reserve());  // Aborts if there is no memory.
-  loop_.start(&timer, 0);
-  table_.add(timer, key_of(timer.at));
+// Calls nothing before its end but what is inlined, so that the compiler needs no stack frame.
+inline void Timers::start(ev_timer& timer) noexcept {
+  Loop::clamp_priority(base_of(&timer));
+  ++loop_.references;
+  if (!table_.has_space()) [[unlikely]]
+    return reserve_and_add(timer);
+  table_.add(timer);
 }
 
-void Timers::stop(ev_timer& timer) noexcept {
+void Timers::reserve_and_add(ev_timer& timer) noexcept {
+  static_cast<void>(table_.reserve());  // Aborts if there is no memory.
+  table_.add(timer);
+}
+
+inline void Timers::stop(ev_timer& timer) noexcept {
+  --loop_.references;
   table_.remove(timer);
-  loop_.stop(&timer);
 }
 
 void Timers::expire() noexcept {
@@ -44,9 +52,11 @@ void Timers::expire() noexcept {
       detail::base::check(timer.repeat > 0., "ev_timer: negative repeat value");
       timer.at += timer.repeat;
       if (timer.at < now) timer.at = now;
-      table_.move(timer, key_of(timer.at));
+      table_.move(timer);
     } else {
-      ev_timer_stop(loop_.handle(), &timer);
+      loop_.take_back(&timer);
+      timer.at -= now;
+      stop(timer);
     }
     note(loop_, count, timer);
   });
@@ -54,14 +64,14 @@ void Timers::expire() noexcept {
 }
 
 void Timers::shift(ev_tstamp by) noexcept {
-  table_.for_each([this, by](ev_timer& timer) { move(timer, timer.at + by); });
+  table_.for_each([by](ev_timer& timer) { timer.at += by; });
+  table_.move_all();
 }
 
 void Timers::verify() noexcept {
   table_.for_each([this](const ev_timer& timer) {
-    detail::base::check(table_.contains(timer), "ev_verify: the position of a timer is wrong");
-    detail::base::check(table_.deadline(timer) == key_of(timer.at),
-                        "ev_verify: `at` of an active timer was changed");
+    detail::base::check(table_.contains(timer),
+                        "ev_verify: `active` or `at` of an active timer was changed");
   });
 }
 
@@ -160,18 +170,29 @@ void Periodics::verify() const noexcept {
 
 using tambour::detail::base::check;
 
-void ev_timer_start(struct ev_loop* loop, ev_timer* w) noexcept {
-  if (w->active != 0) return;
+namespace {
+
+// The exported functions call these, which the compiler can inline.
+void start(struct ev_loop* loop, ev_timer* w) noexcept {
   w->at += loop->clock.monotonic;
   check(w->repeat >= 0., "ev_timer_start: negative repeat value");
   loop->timers.start(*w);
 }
 
+void stop(struct ev_loop* loop, ev_timer* w) noexcept {
+  w->at -= loop->clock.monotonic;
+  loop->timers.stop(*w);
+}
+
+}  // namespace
+
+void ev_timer_start(struct ev_loop* loop, ev_timer* w) noexcept {
+  if (w->active == 0) start(loop, w);
+}
+
 void ev_timer_stop(struct ev_loop* loop, ev_timer* w) noexcept {
   loop->take_back(w);
-  if (w->active == 0) return;
-  loop->timers.stop(*w);
-  w->at -= loop->clock.monotonic;
+  if (w->active != 0) stop(loop, w);
 }
 
 void ev_timer_again(struct ev_loop* loop, ev_timer* w) noexcept {
@@ -180,11 +201,11 @@ void ev_timer_again(struct ev_loop* loop, ev_timer* w) noexcept {
     if (w->repeat != 0.) {
       loop->timers.move(*w, loop->clock.monotonic + w->repeat);
     } else {
-      ev_timer_stop(loop, w);
+      stop(loop, w);
     }
   } else if (w->repeat != 0.) {
     w->at = w->repeat;
-    ev_timer_start(loop, w);
+    start(loop, w);
   }
 }
 

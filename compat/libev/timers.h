@@ -35,12 +35,17 @@ struct PlaceInHeap {
   }
 };
 
-/// `active` of a watcher is its position in the table.
-struct PlaceInTable {
+/// `active` of a timer is its position in the table, and `at` the deadline.
+struct TimerTraits {
   static void* allocate(std::size_t bytes) noexcept { return reallocate(nullptr, bytes); }
   static void free(void* memory) noexcept { reallocate(memory, 0); }
   static int position(const ev_timer& timer) noexcept { return timer.active; }
   static void set_position(ev_timer& timer, int position) noexcept { timer.active = position; }
+  static std::int64_t deadline(const ev_timer& timer) noexcept { return key_of(timer.at); }
+  static void prefetch(const ev_timer& timer) noexcept {
+    __builtin_prefetch(&timer.active);
+    __builtin_prefetch(&timer.at);
+  }
 };
 
 /// Timers with equal deadlines expire in the order in which they were started.
@@ -53,7 +58,7 @@ class Timers {
   /// The timer must be active.
   void move(ev_timer& timer, ev_tstamp at) noexcept {
     timer.at = at;
-    table_.move(timer, key_of(at));
+    table_.move(timer);
   }
 
   [[nodiscard]] bool empty() const noexcept { return table_.empty(); }
@@ -67,8 +72,10 @@ class Timers {
   void verify() noexcept;
 
  private:
+  void reserve_and_add(ev_timer& timer) noexcept;
+
   Loop& loop_;
-  compat::TimerTable<ev_timer, PlaceInTable> table_;
+  compat::TimerTable<ev_timer, TimerTraits> table_;
 };
 
 class Periodics {

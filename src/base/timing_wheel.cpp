@@ -7,29 +7,7 @@
 namespace tambour::detail::base {
 
 TimingWheel::Slot TimingWheel::first_slot() noexcept {
-  while (used_levels_ != 0) {
-    const auto level = static_cast<unsigned>(std::countr_zero(used_levels_));
-    while (used_[level] != 0) {
-      const auto index = static_cast<unsigned>(std::countr_zero(used_[level]));
-      Head& head = slots_[level * slots_per_level + index];
-      if (is_empty(head)) {
-        used_[level] &= used_[level] - 1;
-        continue;
-      }
-      const unsigned shift = level * bits;
-      const std::uint64_t width = std::uint64_t{1} << shift;
-      // The bits above the level are those of the wheel's time.
-      const std::uint64_t above = static_cast<std::uint64_t>(time_ns_) >> shift >> bits;
-      const std::uint64_t begin = (above << bits | index) << shift;
-      return {.head = &head,
-              .level = level,
-              .is_sorted = (unsorted_[level] >> index & 1) == 0,
-              .begin_ns = static_cast<std::int64_t>(begin),
-              .end_ns = static_cast<std::int64_t>(begin + (width - 1))};
-    }
-    used_levels_ &= used_levels_ - 1;
-  }
-  return {};
+  return calendar_.first([this](unsigned number) { return is_empty(slots_[number]); });
 }
 
 void TimingWheel::insert_past(Node& node) noexcept {
@@ -49,13 +27,13 @@ void TimingWheel::find_next() noexcept {
     bound_is_exact_ = true;
     return;
   }
-  Head* link = slot.head->next_;
+  Head* link = head_of(slot).next_;
   std::int64_t least_ns = node_of(*link).deadline_ns_;
   if (!slot.is_sorted) {
-    for (int i = 0; i < search_max && link != slot.head; ++i, link = link->next_)
+    for (int i = 0; i < search_max && link != &head_of(slot); ++i, link = link->next_)
       least_ns = std::min(least_ns, node_of(*link).deadline_ns_);
-    if (link != slot.head) {
-      bound_ns_ = std::max(bound_ns_, slot.begin_ns);
+    if (link != &head_of(slot)) {
+      bound_ns_ = std::max(bound_ns_, slot.begin);
       return;
     }
   }
@@ -64,20 +42,20 @@ void TimingWheel::find_next() noexcept {
 }
 
 void TimingWheel::distribute(const Slot& slot) noexcept {
-  walk(*slot.head, [this](Node& node) { insert(node); });
-  close(*slot.head);
+  walk(head_of(slot), [this](Node& node) { insert(node); });
+  close(head_of(slot));
 }
 
 bool TimingWheel::sort(const Slot& slot, Sorted& sorted) noexcept {
   // The key has room for the offset in a slot of these levels.
-  if (slot.level * bits + Sorted::position_bits > 64) return false;
-  Head* from_end = slot.head->previous_;  // See walk().
-  for (Head* link = slot.head->next_; link != slot.head; link = link->next_) {
+  if (slot.level * WheelSlots::bits + Sorted::position_bits > 64) return false;
+  Head* from_end = head_of(slot).previous_;  // See walk().
+  for (Head* link = head_of(slot).next_; link != &head_of(slot); link = link->next_) {
     if (sorted.count == Sorted::max) return false;
     from_end = from_end->previous_;
     __builtin_prefetch(from_end);
     Node& node = node_of(*link);
-    const auto offset = static_cast<std::uint64_t>(node.deadline_ns_ - slot.begin_ns);
+    const auto offset = static_cast<std::uint64_t>(node.deadline_ns_ - slot.begin);
     sorted.keys[sorted.count] = offset << Sorted::position_bits | sorted.count;
     sorted.nodes[sorted.count++] = &node;
   }
@@ -98,13 +76,14 @@ void TimingWheel::sort_past() noexcept {
   // A second wheel, whose time is before these deadlines, sorts without allocating.
   TimingWheel sorter;
   take(past_, [&](Node& node) { sorter.insert(node); });
-  sorter.expire(time_ns_, [this](Node& node) { node.insert_between(*past_.previous_, past_); });
+  sorter.expire(calendar_.time,
+                [this](Node& node) { node.insert_between(*past_.previous_, past_); });
 }
 
 void TimingWheel::take_all(Head& all) noexcept {
   close(all);
   append(all, past_);
-  while (const Slot slot = first_slot()) append(all, *slot.head);
+  while (const Slot slot = first_slot()) append(all, head_of(slot));
 }
 
 void TimingWheel::shift(std::int64_t by_ns) noexcept {

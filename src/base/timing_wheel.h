@@ -1,7 +1,7 @@
 // A hierarchical timing wheel without ticks: exact deadlines, and constant time to arm and cancel.
 //
 // The wheel has a time, which expire() advances. A level holds 64 slots; a slot of level k spans
-// 64^k nanoseconds. A deadline belongs to the level of the highest group of 6 bits in which it
+// 64^k units of time. A deadline belongs to the level of the highest group of 6 bits in which it
 // differs from the wheel's time, and there to the slot that this group numbers. Slots therefore
 // never overlap: all deadlines of a level come before those of the next level, and within a level
 // the slots are in order. When the wheel's time enters a slot, the items of the slot move to lower
@@ -16,13 +16,111 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 
 #include <tambour/detail/wheel_node.h>
 
 #include "base/clock.h"
 
 namespace tambour::detail::base {
+
+/// The arithmetic of a wheel: which slot a deadline belongs to, and which slots are in use. The
+/// slots themselves are elsewhere: here those of TimingWheel, in compat/common those of the
+/// drop-ins.
+class WheelSlots {
+ public:
+  static constexpr unsigned bits = 6;
+  static constexpr unsigned slots_per_level = 1U << bits;
+  static constexpr unsigned levels = 11;  ///< Enough for the 63 bits of a time.
+  static constexpr unsigned count = levels * slots_per_level;
+
+  struct Place {
+    unsigned level_begin;  ///< The number of the first slot of the level.
+    unsigned index;        ///< In the level.
+    [[nodiscard]] unsigned number() const noexcept { return level_begin + index; }
+  };
+  struct Slot {
+    unsigned number = count;
+    unsigned level = 0;
+    bool is_sorted = true;
+    std::int64_t begin = 0;
+    std::int64_t end = 0;  ///< The last deadline of the slot.
+    explicit operator bool() const noexcept { return number != count; }
+  };
+
+  /// The slot of a deadline that is not before `time`.
+  [[nodiscard]] Place place_of(std::int64_t deadline) const noexcept {
+    const auto differing = static_cast<std::uint64_t>(deadline ^ time);
+    const Level& level = level_of_bit[static_cast<unsigned>(std::bit_width(differing | 1)) - 1];
+    return {.level_begin = level.begin,
+            .index = static_cast<unsigned>(deadline >> level.shift) % slots_per_level};
+  }
+
+  /// Call when the first deadline is put into a slot.
+  void note_used(Place place) noexcept {
+    const unsigned level = place.level_begin / slots_per_level;
+    const std::uint64_t bit = std::uint64_t{1} << place.index;
+    used_levels_ |= 1U << level;
+    used_[level] |= bit;
+    unsorted_[level] &= ~bit;
+  }
+  /// Call when a deadline is put into a slot behind a later one.
+  void note_unsorted(Place place) noexcept {
+    unsorted_[place.level_begin / slots_per_level] |= std::uint64_t{1} << place.index;
+  }
+
+  /// Returns the earliest slot in use. `is_empty(number)` tells which slots are no longer in use.
+  template <class IsEmpty>
+  [[nodiscard]] Slot first(IsEmpty&& is_empty) noexcept {
+    while (used_levels_ != 0) {
+      const auto level = static_cast<unsigned>(std::countr_zero(used_levels_));
+      while (used_[level] != 0) {
+        const auto index = static_cast<unsigned>(std::countr_zero(used_[level]));
+        const unsigned number = level * slots_per_level + index;
+        if (is_empty(number)) {
+          used_[level] &= used_[level] - 1;
+          continue;
+        }
+        const unsigned shift = level * bits;
+        const std::uint64_t width = std::uint64_t{1} << shift;
+        // The bits above the level are those of the wheel's time.
+        const std::uint64_t above = static_cast<std::uint64_t>(time) >> shift >> bits;
+        const std::uint64_t begin = (above << bits | index) << shift;
+        return {.number = number,
+                .level = level,
+                .is_sorted = (unsorted_[level] >> index & 1) == 0,
+                .begin = static_cast<std::int64_t>(begin),
+                .end = static_cast<std::int64_t>(begin + (width - 1))};
+      }
+      used_levels_ &= used_levels_ - 1;
+    }
+    return {};
+  }
+
+  std::int64_t time = 0;  ///< At most every deadline in a slot.
+
+ private:
+  struct Level {
+    std::uint16_t begin;  ///< The number of its first slot.
+    std::uint16_t shift;
+  };
+  /// The level of a deadline by the highest bit in which it differs from the wheel's time. Cheaper
+  /// than the division by 6.
+  static constexpr std::array<Level, 64> level_of_bit = [] {
+    std::array<Level, 64> of_bit{};
+    for (unsigned bit = 0; bit < of_bit.size(); ++bit) {
+      const unsigned level = bit / bits;
+      of_bit[bit] = {.begin = static_cast<std::uint16_t>(level * slots_per_level),
+                     .shift = static_cast<std::uint16_t>(level * bits)};
+    }
+    return of_bit;
+  }();
+
+  /// The levels and slots in use. A bit is cleared when the empty slot is next found.
+  std::uint32_t used_levels_ = 0;
+  std::array<std::uint64_t, levels> used_{};
+  /// Slots whose deadlines are not in order.
+  std::array<std::uint64_t, levels> unsorted_{};
+};
 
 /// Holds nodes by ascending deadline. Owns nothing and allocates nothing. Deadlines are not
 /// negative and may be in the past; end_of_time_ns never expires.
@@ -89,12 +187,12 @@ class TimingWheel {
     if (now_ns == end_of_time_ns) --now_ns;
     if (!is_empty(past_)) expire_past(f);
     while (const Slot slot = first_slot()) {
-      if (slot.begin_ns > now_ns) break;
-      if (slot.end_ns <= now_ns && take_in_order(slot, f)) continue;
-      time_ns_ = slot.begin_ns;
+      if (slot.begin > now_ns) break;
+      if (slot.end <= now_ns && take_in_order(slot, f)) continue;
+      calendar_.time = slot.begin;
       distribute(slot);
     }
-    if (time_ns_ < now_ns) time_ns_ = now_ns;
+    if (calendar_.time < now_ns) calendar_.time = now_ns;
     if (bound_ns_ > now_ns) return;
     bound_ns_ = now_ns + 1;
     bound_is_exact_ = false;
@@ -116,34 +214,7 @@ class TimingWheel {
 
  private:
   using Head = detail::ListHook<Node>;
-  static constexpr unsigned bits = 6;
-  static constexpr unsigned slots_per_level = 1U << bits;
-  static constexpr unsigned levels = 11;  ///< Enough for the 63 bits of a time.
-
-  struct Level {
-    std::uint16_t begin;  ///< The number of its first slot.
-    std::uint16_t shift;
-  };
-  /// The level of a deadline by the highest bit in which it differs from the wheel's time. Cheaper
-  /// than the division by 6.
-  static constexpr std::array<Level, 64> level_of_bit = [] {
-    std::array<Level, 64> of_bit{};
-    for (unsigned bit = 0; bit < of_bit.size(); ++bit) {
-      const unsigned level = bit / bits;
-      of_bit[bit] = {.begin = static_cast<std::uint16_t>(level * slots_per_level),
-                     .shift = static_cast<std::uint16_t>(level * bits)};
-    }
-    return of_bit;
-  }();
-
-  struct Slot {
-    Head* head = nullptr;
-    unsigned level = 0;
-    bool is_sorted = true;
-    std::int64_t begin_ns = 0;
-    std::int64_t end_ns = 0;  ///< The last deadline of the slot.
-    explicit operator bool() const noexcept { return head != nullptr; }
-  };
+  using Slot = WheelSlots::Slot;
 
   static void close(Head& head) noexcept { head.next_ = head.previous_ = &head; }
   static bool is_empty(const Head& head) noexcept { return head.next_ == &head; }
@@ -151,31 +222,23 @@ class TimingWheel {
 
   void insert(Node& node) noexcept {
     const std::int64_t deadline_ns = node.deadline_ns_;
-    if (deadline_ns < time_ns_) [[unlikely]]
+    if (deadline_ns < calendar_.time) [[unlikely]]
       return insert_past(node);
-    const auto differing = static_cast<std::uint64_t>(deadline_ns ^ time_ns_);
-    const Level& level = level_of_bit[static_cast<unsigned>(std::bit_width(differing | 1)) - 1];
-    const auto index = static_cast<unsigned>(deadline_ns >> level.shift) % slots_per_level;
-    Head& head = slots_[level.begin + index];
+    const WheelSlots::Place place = calendar_.place_of(deadline_ns);
+    Head& head = slots_[place.number()];
     Head& last = *head.previous_;
     if (&last == &head) {
-      note_used(level.begin / slots_per_level, index);
+      calendar_.note_used(place);
     } else if (node_of(last).deadline_ns_ > deadline_ns) {
-      unsorted_[level.begin / slots_per_level] |= std::uint64_t{1} << index;
+      calendar_.note_unsorted(place);
     }
     node.insert_between(last, head);
   }
 
   void insert_past(Node& node) noexcept;
-  void note_used(unsigned level, unsigned index) noexcept {
-    const std::uint64_t bit = std::uint64_t{1} << index;
-    used_levels_ |= 1U << level;
-    used_[level] |= bit;
-    unsorted_[level] &= ~bit;
-  }
-
-  /// Removes and returns the earliest slot that is not empty.
+  /// Returns the earliest slot that is not empty.
   [[nodiscard]] Slot first_slot() noexcept;
+  [[nodiscard]] Head& head_of(const Slot& slot) noexcept { return slots_[slot.number]; }
   void find_next() noexcept;
   void distribute(const Slot& slot) noexcept;
   void sort_past() noexcept;
@@ -233,14 +296,14 @@ class TimingWheel {
     [[nodiscard]] Node* at(unsigned i) const noexcept { return nodes[keys[i] % max]; }
   };
   /// Returns false, without any effect, if the nodes are too many.
-  static bool sort(const Slot& slot, Sorted& sorted) noexcept;
+  bool sort(const Slot& slot, Sorted& sorted) noexcept;
 
   /// Removes the nodes of a slot that is due and calls f(node) for each, in order. Returns false,
   /// without any effect, if they are too many to be sorted at once.
   template <class F>
   bool take_in_order(const Slot& slot, F&& f) noexcept {
     if (slot.is_sorted) {
-      take(*slot.head, [&](Node& node) {
+      take(head_of(slot), [&](Node& node) {
         --size_;
         f(node);
       });
@@ -248,7 +311,7 @@ class TimingWheel {
     }
     Sorted sorted;
     if (!sort(slot, sorted)) return false;
-    close(*slot.head);
+    close(head_of(slot));
     size_ -= sorted.count;
     for (unsigned i = 0; i < sorted.count; ++i) {
       constexpr unsigned ahead = 8;
@@ -260,18 +323,13 @@ class TimingWheel {
     return true;
   }
 
-  std::int64_t time_ns_ = 0;                ///< At most every deadline, except those in `past_`.
+  WheelSlots calendar_;  ///< Its time is at most every deadline, except those in `past_`.
   std::int64_t bound_ns_ = end_of_time_ns;  ///< At most every deadline.
   bool bound_is_exact_ = true;
   bool past_is_sorted_ = true;
-  /// The levels and slots that are not empty. A bit is cleared when the empty slot is next found.
-  std::uint32_t used_levels_ = 0;
   std::size_t size_ = 0;
-  std::array<std::uint64_t, levels> used_{};
-  /// Slots whose nodes are not in the order of their deadlines.
-  std::array<std::uint64_t, levels> unsorted_{};
   Head past_;  ///< Nodes that were armed with a deadline before the wheel's time.
-  std::array<Head, std::size_t{levels} * slots_per_level> slots_;
+  std::array<Head, WheelSlots::count> slots_;
 };
 
 }  // namespace tambour::detail::base

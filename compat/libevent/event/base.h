@@ -89,13 +89,22 @@ struct CommonTimeout {
   event_base* base;
 };
 
-/// `min_heap_idx` of an event is the position of its timeout in the table.
-struct PlaceInTable {
+/// `min_heap_idx` of an event is the position of its timeout in the table, and `ev_timeout` the
+/// deadline.
+struct TimeoutTraits {
   static void* allocate(std::size_t bytes) noexcept { return event_mm_malloc_(bytes); }
   static void free(void* memory) noexcept { event_mm_free_(memory); }
   static int position(const event& entry) noexcept { return entry.ev_timeout_pos.min_heap_idx; }
   static void set_position(event& entry, int position) noexcept {
     entry.ev_timeout_pos.min_heap_idx = position;
+  }
+  static std::int64_t deadline(const event& entry) noexcept {
+    const std::int64_t us = microseconds_of(entry.ev_timeout);
+    return us > 0 ? us : 0;
+  }
+  static void prefetch(const event& entry) noexcept {
+    __builtin_prefetch(&entry.ev_timeout_pos);
+    __builtin_prefetch(&entry.ev_timeout);
   }
 };
 
@@ -261,7 +270,7 @@ struct event_base {
   tambour::libevent::FdMap fds;
   tambour::libevent::SignalMap signals;
   /// In microseconds. Common timeouts are in `commons`.
-  tambour::compat::TimerTable<event, tambour::libevent::PlaceInTable> timeouts;
+  tambour::compat::TimerTable<event, tambour::libevent::TimeoutTraits> timeouts;
   tambour::libevent::CommonTimeout** commons = nullptr;
   int common_count = 0;
 

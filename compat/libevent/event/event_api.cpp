@@ -197,14 +197,14 @@ int event_add_nolock_(event* ev, const timeval* timeout, int is_absolute) {
       ev->ev_timeout = le::to_timeval(now + delay);
     }
     if (moves) {
-      base.timeouts.move(*ev, le::microseconds_of(ev->ev_timeout));
+      base.timeouts.move(*ev);
     } else {
       base.insert_timeout(*ev);
     }
     // If it is the earliest, or if the loop is late.
     if (!is_common && base.runs_in_other_thread())
       must_wake |=
-          base.timeouts.next() >= base.timeouts.deadline(*ev) || base.timeouts.next() < now;
+          base.timeouts.next() >= le::TimeoutTraits::deadline(*ev) || base.timeouts.next() < now;
   }
   if (must_wake) base.wake_if_needed();
   if (le::debug::is_on()) le::debug::note_added(ev, true);

@@ -62,7 +62,7 @@ void event_base::insert_timeout(event& ev) noexcept {
   ev.ev_evcallback.evcb_flags |= EVLIST_TIMEOUT;
   CommonTimeout* const common = common_of(ev.ev_timeout);
   if (common == nullptr) {
-    timeouts.add(ev, le::microseconds_of(ev.ev_timeout));
+    timeouts.add(ev);
     return;
   }
   insert_in_order(*common, ev);
