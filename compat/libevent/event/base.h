@@ -89,25 +89,6 @@ struct CommonTimeout {
   event_base* base;
 };
 
-/// `min_heap_idx` of an event is the position of its timeout in the table, and `ev_timeout` the
-/// deadline.
-struct TimeoutTraits {
-  static void* allocate(std::size_t bytes) noexcept { return event_mm_malloc_(bytes); }
-  static void free(void* memory) noexcept { event_mm_free_(memory); }
-  static int position(const event& entry) noexcept { return entry.ev_timeout_pos.min_heap_idx; }
-  static void set_position(event& entry, int position) noexcept {
-    entry.ev_timeout_pos.min_heap_idx = position;
-  }
-  static std::int64_t deadline(const event& entry) noexcept {
-    const std::int64_t us = microseconds_of(entry.ev_timeout);
-    return us > 0 ? us : 0;
-  }
-  static void prefetch(const event& entry) noexcept {
-    __builtin_prefetch(&entry.ev_timeout_pos);
-    __builtin_prefetch(&entry.ev_timeout);
-  }
-};
-
 /// An event of event_base_once().
 struct Once {
   Once* next;
@@ -170,6 +151,25 @@ inline std::int64_t microseconds_of(const timeval& time) noexcept {
 inline timeval to_timeval(std::int64_t us) noexcept {
   return {.tv_sec = us / us_per_s, .tv_usec = us % us_per_s};
 }
+
+/// `min_heap_idx` of an event is the position of its timeout in the table, and `ev_timeout` the
+/// deadline.
+struct TimeoutTraits {
+  static void* allocate(std::size_t bytes) noexcept { return event_mm_malloc_(bytes); }
+  static void free(void* memory) noexcept { event_mm_free_(memory); }
+  static int position(const event& entry) noexcept { return entry.ev_timeout_pos.min_heap_idx; }
+  static void set_position(event& entry, int position) noexcept {
+    entry.ev_timeout_pos.min_heap_idx = position;
+  }
+  static std::int64_t deadline(const event& entry) noexcept {
+    const std::int64_t us = microseconds_of(entry.ev_timeout);
+    return us > 0 ? us : 0;
+  }
+  static void prefetch(const event& entry) noexcept {
+    __builtin_prefetch(&entry.ev_timeout_pos);
+    __builtin_prefetch(&entry.ev_timeout);
+  }
+};
 
 }  // namespace tambour::libevent
 

@@ -109,7 +109,7 @@ int event_assign(event* ev, event_base* base, evutil_socket_t fd, short events,
   } else {
     local.evcb_closure = le::closure_event;
   }
-  le::PlaceInTable::set_position(*ev, 0);
+  le::TimeoutTraits::set_position(*ev, 0);
   if (base != nullptr) local.evcb_pri = static_cast<ev_uint8_t>(base->queue_count / 2);
   le::debug::note_setup(ev);
   return 0;
