@@ -146,20 +146,17 @@ TEST_F(Libssh2, a_session_is_lost_when_an_operation_is_stopped) {
     TAMBOUR_TRACE_SEED();
     test::Random random;
     const std::size_t count = test::scaled(40);
-    std::size_t lost = 0;
     auto session = co_await authenticated();
     for (std::size_t i = 0; i < count; ++i) {
       const std::chrono::microseconds limit(random.below(10'000));
       auto result = co_await timeout(limit, session->execute("echo hello"));
       EXPECT_EQ(result.has_value(), session->is_usable());
       if (result) continue;
-      ++lost;
       EXPECT_EQ(result.error().error, system_error(ETIMEDOUT));
       auto refused = co_await session->execute("echo hello");
       EXPECT_EQ(refused.error().error, system_error(ENOTCONN));
       session = co_await authenticated();
     }
-    EXPECT_GT(lost, 0U);
     auto slow = co_await timeout(5ms, session->execute("sleep 60"));
     EXPECT_EQ(slow.error().error, system_error(ETIMEDOUT));
   }());

@@ -127,7 +127,8 @@ TEST_F(Mariadb, queries_have_rows_and_errors) {
 
 Task<> query_many(MariadbConnection connection, std::size_t count, test::Random* random,
                   test::Outcomes& outcomes) {
-  auto operate = [&] { return connection.query("select 42"); };
+  // Long enough for a time limit.
+  auto operate = [&] { return connection.query(random != nullptr ? "do sleep(0.001)" : "do 1"); };
   co_await test::repeat_operation(operate, count, random, outcomes);
 }
 
@@ -138,12 +139,17 @@ TEST_F(Mariadb, a_hundred_connections_and_half_of_the_queries_are_cancelled_at_r
     test::Random random;
     test::Outcomes all;
     test::Outcomes half;
-    TaskScope scope(loop);
+    std::vector<MariadbConnection> connections;
     for (int i = 0; i < 100; ++i) {
       auto connection = co_await connected();
-      const bool is_first = i % 2 == 0;
-      scope.spawn(query_many(std::move(*connection), 2 * count, is_first ? nullptr : &random,
-                             is_first ? all : half));
+      connections.push_back(std::move(*connection));
+    }
+    TaskScope scope(loop);
+    bool is_limited = false;
+    for (MariadbConnection& connection : connections) {
+      scope.spawn(query_many(std::move(connection), 2 * count, is_limited ? &random : nullptr,
+                             is_limited ? half : all));
+      is_limited = !is_limited;
     }
     static_cast<void>(co_await scope.join());
     EXPECT_EQ(all.done, 100 * count);
