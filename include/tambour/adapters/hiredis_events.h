@@ -28,7 +28,7 @@ namespace tambour::adapters {
 /// hiredis asks to write after each command. Commands of one callback are written together, at its
 /// end or in the next iteration; EPOLLOUT is needed only if the socket is full. hiredis writes with
 /// write(2), which raises SIGPIPE if the server has ended the connection: this class writes itself,
-/// or blocks the signal meanwhile.
+/// or blocks the signal meanwhile, also for the callbacks that hiredis invokes while it writes.
 class RedisEvents {
  public:
   /// Call it once, after redisAsyncConnect().
