@@ -1,8 +1,9 @@
-// SignalSet: signals that tasks await, beside watchers with callbacks.
+// SignalSet: signals that tasks await, beside watchers with callbacks; dumps of tasks on a signal.
 #include <chrono>
 #include <csignal>
 #include <memory>
 #include <optional>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -153,6 +154,30 @@ TEST(SignalSetsInSimulation, signals_are_fed) {
   });
   EXPECT_EQ(simulation.run(), sim::End::finished);
   EXPECT_EQ(arrived, (std::vector<int>{SIGUSR2, SIGUSR1}));
+}
+
+// The example task_dump and its test show the whole dump.
+TEST(TaskDumpSignal, writes_a_dump_and_does_not_keep_the_loop_running) {
+  EventLoop loop;
+  auto first = or_throw(dump_tasks_on(loop, SIGQUIT));
+  TaskDumpSignal dumps = std::move(first);
+  loop.run();  // Returns: nothing else is left to wait for.
+  TaskEvent event(loop);
+  TaskScope scope(loop);
+  auto wait = [&]() -> Task<> { static_cast<void>(co_await event.wait()); };
+  scope.spawn(wait());
+  testing::internal::CaptureStderr();
+  ::raise(SIGQUIT);
+  Timer later(loop, [&] { event.set(); });
+  later.start(10ms);
+  loop.run();
+  const std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_NE(text.find("\ntask 0x"), std::string::npos) << text;
+  EXPECT_FALSE(dump_tasks_on(loop, SIGKILL));
+  dumps = or_throw(dump_tasks_on(loop, SIGUSR1));
+  std::optional<EventLoop> other(std::in_place);
+  dumps = or_throw(dump_tasks_on(*other, SIGUSR1));
+  other.reset();  // Before the handle.
 }
 
 }  // namespace
