@@ -70,7 +70,6 @@ TEST_F(Collectors, show_a_loop_that_a_callback_blocks) {
   while (!is_blocked) std::this_thread::yield();
   while (value("tambour_loop_running_callback_seconds{loop=\"web/1\"}") < 0.02)
     std::this_thread::sleep_for(1ms);
-  EXPECT_LT(value("tambour_loop_stalls_total{loop=\"web/1\"}"), 1);
   ends = true;
   while (value("tambour_loop_stalls_total{loop=\"web/1\"}") < 1) std::this_thread::yield();
   EXPECT_GE(value("tambour_loop_iteration_seconds_sum{loop=\"web/1\"}"), 0.02);
