@@ -9,7 +9,7 @@ namespace {
 
 using Reading = Monitor::Reading;
 
-double seconds(Duration time) { return std::chrono::duration<double>(time).count(); }
+double seconds_of(Duration time) { return std::chrono::duration<double>(time).count(); }
 
 constexpr std::array loop_rows = {
     Row<Reading>{"tambour_loop_iterations_total", "Iterations of the loop.",
@@ -23,9 +23,9 @@ constexpr std::array loop_rows = {
     Row<Reading>{"tambour_loop_wakeups_total", "Wakeups by other threads.",
                  [](const Reading& loop) { return double(loop.stats.wakeups); }},
     Row<Reading>{"tambour_loop_wait_seconds_total", "Time outside callbacks, mostly in waits.",
-                 [](const Reading& loop) { return seconds(loop.stats.wait_time); }},
+                 [](const Reading& loop) { return seconds_of(loop.stats.wait_time); }},
     Row<Reading>{"tambour_loop_callback_seconds_total", "Time in callbacks and tasks.",
-                 [](const Reading& loop) { return seconds(loop.stats.callback_time); }},
+                 [](const Reading& loop) { return seconds_of(loop.stats.callback_time); }},
     Row<Reading>{"tambour_loop_stalls_total", "Callbacks that took more than 10 ms.",
                  [](const Reading& loop) { return double(loop.stalls); }},
     Row<Reading>{"tambour_loop_timers", "Started timers.",
@@ -72,7 +72,7 @@ void Collector::State::add_loop(const std::shared_ptr<ObservedLoop>& loop) {
       lag_bounds, [loop] {
         const Reading reading = read(*loop);
         return metrics::HistogramValue{.counts = {reading.lags.begin(), reading.lags.end()},
-                                       .sum = seconds(reading.stats.callback_time)};
+                                       .sum = seconds_of(reading.stats.callback_time)};
       }));
 }
 
