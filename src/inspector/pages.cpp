@@ -169,22 +169,20 @@ std::optional<SocketQuery> query_of(Request& request) {
 Task<> send_connections(StatePointer state, Request& request, Response& response) {
   const std::optional<SocketQuery> query = query_of(request);
   if (!query) co_return;
-  Task<SocketList> listing =
-      list_sockets(state->loops(), state->options.patience, state->options.connections_max);
-  SocketList list = co_await std::move(listing);
-  const std::size_t total = list.rows.size();
-  const std::size_t matching = select_rows(list.rows, *query);
+  Task<SocketList> listing = list_sockets(state->loops(), state->options.patience,
+                                          state->options.connections_max, query->text);
+  const SocketList list = co_await std::move(listing);
   Json json;
   json.begin_object()
-      .member("total", total)
-      .member("matching", matching)
+      .member("total", list.total)
+      .member("matching", list.rows.size())
       .member("offset", query->offset)
       .member("is_complete", list.is_complete);
   json.key("silent_loops").begin_array();
   for (const std::string& name : list.silent_loops) json.value(name);
   json.end_array();
   json.key("connections").begin_array();
-  for (const SocketRow& row : list.rows) append_socket(json, row);
+  for (const SocketRow* row : select_rows(list.rows, *query)) append_socket(json, *row);
   json.end_array().end_object();
   send_json(response, json);
 }

@@ -201,7 +201,8 @@ void with_column(std::string_view name, Sort sort) {
 
 }  // namespace
 
-Task<SocketList> list_sockets(ObservedLoops loops, Duration patience, std::size_t sockets_max) {
+Task<SocketList> list_sockets(ObservedLoops loops, Duration patience, std::size_t sockets_max,
+                              std::string text) {
   SocketList list;
   std::vector<Watched> watched;
   ObservedLoops answering = loops;
@@ -221,34 +222,36 @@ Task<SocketList> list_sockets(ObservedLoops loops, Duration patience, std::size_
       row.place = text_of(next->place);
     }
     if (!describe(row)) continue;
-    list.is_complete = list.rows.size() < sockets_max;
+    list.is_complete = list.total < sockets_max;
     if (!list.is_complete) break;
-    list.rows.push_back(std::move(row));
+    ++list.total;
+    // Here and not in the whole list, which would take several milliseconds at a time.
+    if (text.empty() || matches(row, text)) list.rows.push_back(std::move(row));
   }
   co_return list;
 }
 
-std::size_t select_rows(std::vector<SocketRow>& rows, const SocketQuery& query) {
-  if (!query.text.empty())
-    std::erase_if(rows, [&](const SocketRow& row) { return !matches(row, query.text); });
-  const std::size_t matching = rows.size();
-  const auto begin = rows.begin() + static_cast<std::ptrdiff_t>(std::min(query.offset, matching));
+std::vector<const SocketRow*> select_rows(const std::vector<SocketRow>& rows,
+                                          const SocketQuery& query) {
+  std::vector<const SocketRow*> chosen;
+  chosen.reserve(rows.size());
+  for (const SocketRow& row : rows) chosen.push_back(&row);
+  const auto begin =
+      chosen.begin() + static_cast<std::ptrdiff_t>(std::min(query.offset, rows.size()));
   const auto end = begin + std::min<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(query.limit),
-                                                    rows.end() - begin);
+                                                    chosen.end() - begin);
   with_column(query.sort, [&](auto column) {
     // By descriptor among equal ones, so that pages do not overlap.
-    const auto is_before = [&](const SocketRow& a, const SocketRow& b) {
-      if (a.*column != b.*column) return (a.*column < b.*column) != query.is_descending;
-      return a.fd < b.fd;
+    const auto is_before = [&](const SocketRow* a, const SocketRow* b) {
+      if (a->*column != b->*column) return (a->*column < b->*column) != query.is_descending;
+      return a->fd < b->fd;
     };
     // Only the page is sorted, so that this takes linear time.
-    if (begin != rows.end()) std::ranges::nth_element(rows, begin, is_before);
-    if (end != rows.end()) std::nth_element(begin, end, rows.end(), is_before);
+    if (begin != chosen.end()) std::nth_element(chosen.begin(), begin, chosen.end(), is_before);
+    if (end != chosen.end()) std::nth_element(begin, end, chosen.end(), is_before);
     std::sort(begin, end, is_before);
   });
-  rows.erase(end, rows.end());
-  rows.erase(rows.begin(), begin);
-  return matching;
+  return {begin, end};
 }
 
 }  // namespace tambour::inspector

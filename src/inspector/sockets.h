@@ -35,15 +35,11 @@ struct SocketRow {
 };
 
 struct SocketList {
-  std::vector<SocketRow> rows{};  ///< By descriptor.
+  std::vector<SocketRow> rows{};  ///< Those that match, by descriptor.
+  std::size_t total = 0;          ///< Matching or not.
   std::vector<std::string> silent_loops{};
   bool is_complete = true;  ///< False if there are more than the limit.
 };
-
-/// Loops that do not answer within `patience` are silent; their sockets are listed without what the
-/// loop knows. Sockets of simulations are not listed. Throws std::bad_alloc.
-[[nodiscard]] Task<SocketList> list_sockets(ObservedLoops loops, Duration patience,
-                                            std::size_t sockets_max);
 
 /// A part of a list that a client has chosen.
 struct SocketQuery {
@@ -54,7 +50,14 @@ struct SocketQuery {
   std::size_t limit = 100;
 };
 
-/// Moves the chosen rows to the front, in their order. Returns the number of rows that match.
-[[nodiscard]] std::size_t select_rows(std::vector<SocketRow>& rows, const SocketQuery& query);
+/// Lists the sockets that match `text`. Loops that do not answer within `patience` are silent;
+/// their sockets are listed without what the loop knows. Sockets of simulations are not listed.
+/// Throws std::bad_alloc.
+[[nodiscard]] Task<SocketList> list_sockets(ObservedLoops loops, Duration patience,
+                                            std::size_t sockets_max, std::string text);
+
+/// The rows of the chosen part, in their order. Takes linear time. Throws std::bad_alloc.
+[[nodiscard]] std::vector<const SocketRow*> select_rows(const std::vector<SocketRow>& rows,
+                                                        const SocketQuery& query);
 
 }  // namespace tambour::inspector

@@ -109,7 +109,8 @@ async def check_connections(page):
     await page.wait_for("document.querySelectorAll('tbody tr').length == 100 && "
                         f"document.querySelector('tbody td').innerText != {first[0]}")
     second = await page.column(1)
-    expect(int(second[0]) < int(first[-1]), "the pages overlap")
+    # Connections of the browser itself may come and go meanwhile.
+    expect(int(second[-1]) < int(first[-1]), "the second page is not behind the first one")
     await page.type("#search", "listen")
     await page.wait_for("document.querySelectorAll('tbody tr').length < 10")
     states = await page.column(4)
