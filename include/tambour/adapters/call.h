@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <coroutine>
 #include <optional>
+#include <source_location>
 #include <stop_token>
 #include <utility>
 
@@ -15,6 +16,7 @@
 #include <tambour/loop/event_loop.h>
 #include <tambour/loop/timer.h>
 #include <tambour/task/context.h>
+#include <tambour/task/task.h>
 
 #pragma GCC visibility push(default)
 
@@ -92,8 +94,10 @@ class [[nodiscard]] Call<T, E>::Wait {
 
   [[nodiscard]] bool await_ready() const noexcept { return call_ == nullptr || call_->result_; }
   template <HasTaskContext Promise>
-  void await_suspend(std::coroutine_handle<Promise> awaiting) {
+  void await_suspend(std::coroutine_handle<Promise> awaiting,
+                     std::source_location at = std::source_location::current()) {
     const TaskContext& context = awaiting.promise().context();
+    note_wait(awaiting, WaitNote(WaitKind::callback), at);
     loop_ = context.loop;
     awaiting_ = awaiting;
     call_->wait_ = this;

@@ -16,6 +16,7 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <source_location>
 #include <stop_token>
 #include <utility>
 #include <vector>
@@ -25,6 +26,7 @@
 #include <tambour/loop/fd_watcher.h>
 #include <tambour/loop/timer.h>
 #include <tambour/task/context.h>
+#include <tambour/task/task.h>
 
 #pragma GCC visibility push(default)
 
@@ -123,8 +125,10 @@ class [[nodiscard]] CurlTransfers::Wait {
 
   [[nodiscard]] static bool await_ready() noexcept { return false; }
   template <HasTaskContext Promise>
-  bool await_suspend(std::coroutine_handle<Promise> awaiting) {
+  bool await_suspend(std::coroutine_handle<Promise> awaiting,
+                     std::source_location at = std::source_location::current()) {
     const TaskContext& context = awaiting.promise().context();
+    note_wait(awaiting, WaitNote(WaitKind::other, easy_), at);
     if (context.stop.stop_requested()) {
       result_ = CURLE_ABORTED_BY_CALLBACK;
       return false;

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <coroutine>
 #include <optional>
+#include <source_location>
 #include <stop_token>
 #include <utility>
 
@@ -14,6 +15,7 @@
 #include <tambour/loop/fd_watcher.h>
 #include <tambour/loop/timer.h>
 #include <tambour/task/context.h>
+#include <tambour/task/task.h>
 
 #pragma GCC visibility push(default)
 
@@ -55,8 +57,10 @@ class [[nodiscard]] WatchedSocket::Wait {
 
   [[nodiscard]] static bool await_ready() noexcept { return false; }
   template <HasTaskContext Promise>
-  bool await_suspend(std::coroutine_handle<Promise> awaiting) {
+  bool await_suspend(std::coroutine_handle<Promise> awaiting,
+                     std::source_location at = std::source_location::current()) {
     const TaskContext& context = awaiting.promise().context();
+    note_wait(awaiting, WaitNote(WaitKind::readiness, fd_), at);
     awaiting_ = awaiting;
     loop_ = context.loop;
     std::optional<FdWatcher>& watcher = socket_.watcher_;
