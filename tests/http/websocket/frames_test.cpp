@@ -201,6 +201,38 @@ TEST_F(WebSocketsOverHttp2, are_echoed_on_several_streams) {
                 close + " end\nDATA 3 \x81\x04more\n");
 }
 
+TEST_F(WebSocketsOverHttp2, clients_share_a_connection) {
+  serve_echo();
+  run([](WebSocketsOverHttp2& test) -> Task<> {
+    http::ClientOptions over_http_2;
+    over_http_2.version = http::VersionChoice::http_2;
+    http::Client client(test.loop_, over_http_2);
+    http::WebSocketOptions options;
+    options.subprotocols = {"v1.chat"};
+    http::WebSocket first = co_await test.connect(client, options);
+    http::WebSocket second = co_await test.connect(client, options);
+    EXPECT_EQ(client.connections(), 1);
+    EXPECT_EQ(test.server_->connections(), 1);
+    for (const std::size_t size : {0UL, 1UL, 126UL, 65'535UL, 65'536UL, 1'000'000UL}) {
+      for (http::WebSocket* const socket : {&first, &second}) {
+        EXPECT_EQ(socket->subprotocol(), "v1.chat");
+        const std::string text(size, 'x');
+        const Result<> sent = co_await socket->send_text(text);
+        EXPECT_TRUE(sent) << size;
+        const Result<http::WebSocketMessage> message = co_await socket->receive();
+        EXPECT_TRUE(message && message->to_string() == text) << size;
+      }
+    }
+    const Result<> first_closed = co_await first.close(http::CloseCode::going_away);
+    EXPECT_TRUE(first_closed);
+    EXPECT_EQ(first.close_code(), http::CloseCode::going_away);
+    second.abort();
+    // The connection can still be used.
+    http::WebSocket third = co_await test.connect(client, options);
+    EXPECT_EQ(client.connections(), 1);
+  }(*this));
+}
+
 TEST_F(WebSocketsOverHttp2, are_refused_as_over_http_1) {
   serve_echo();
   const std::string answers = run([](WebSocketsOverHttp2& test) -> Task<std::string> {
