@@ -63,11 +63,12 @@ class Descriptors {
 
   void remove(ev_io& io) noexcept {
     FdRecord* const record = find(io.fd);
-    if (record == nullptr || record->noted_at != polls_ || record->first != &io ||
-        io.next != nullptr) [[unlikely]]
+    // Nearly always there is one watcher.
+    if (record == nullptr || record->first != &io || io.next != nullptr) [[unlikely]]
       return remove_and_note(io);
     record->first = nullptr;
     record->events = Events::none;
+    if (record->noted_at != polls_) note(*record);
     record->stopped = &io;
   }
 
