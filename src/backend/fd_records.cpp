@@ -12,13 +12,12 @@
 
 namespace tambour::detail::backend {
 
-bool FdRecords::add_record(detail::Operation& op) noexcept {
+void FdRecords::add_record_and_submit(detail::Operation& op) noexcept {
   const int error = grow(op.fd);
-  if (error == 0) return true;
+  if (error == 0) return submit(op);
   op.result = -error;
   // An operation that is changed before its failure is delivered is queued only once.
   if (!op.linked()) failed_.push_to_wait(op);
-  return false;
 }
 
 int FdRecords::grow(int fd) noexcept {

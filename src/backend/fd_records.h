@@ -68,8 +68,9 @@ class FdRecords {
   /// memory for the descriptor's record, the operation completes with ENOMEM.
   void submit(detail::Operation& op) noexcept {
     if (!op.submitted()) {
-      if (!has_record(op.fd) && !add_record(op)) [[unlikely]]
-        return;
+      // A call at the end, so that the compiler needs no stack frame.
+      if (!has_record(op.fd)) [[unlikely]]
+        return add_record_and_submit(op);
       at(op.fd).operations.push_front(op);
     }
     // The kernel has already reported the current readiness, but not to this operation, or its
@@ -190,8 +191,8 @@ class FdRecords {
 
   static bool deliver_to_all(FdRecord& record, Events got, base::ReadyQueue& ready) noexcept;
   static bool deliver_broken(FdRecord& record, Events got, base::ReadyQueue& ready) noexcept;
-  /// Returns false if there cannot be a record; the operation has failed then.
-  bool add_record(detail::Operation& op) noexcept;
+  /// If there cannot be a record, the operation fails.
+  void add_record_and_submit(detail::Operation& op) noexcept;
   int grow(int fd) noexcept;
 
   bool virtual_ = false;
