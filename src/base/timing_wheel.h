@@ -177,7 +177,7 @@ class TimingWheel {
   /// with many iterations rarely has a timer to expire.
   [[nodiscard]] bool is_expiry_due(std::int64_t now_ns) const noexcept {
     constexpr std::int64_t lag_max_ns = 1'000'000;
-    return bound_ns_ <= now_ns || now_ns - time_ns_ >= lag_max_ns;
+    return bound_ns_ <= now_ns || now_ns - calendar_.time >= lag_max_ns;
   }
 
   /// Removes the nodes whose deadline is at most `now_ns` and calls f(node) for each, in order. `f`
