@@ -173,13 +173,13 @@ using tambour::detail::base::check;
 namespace {
 
 // The exported functions call these, which the compiler can inline.
-void start(struct ev_loop* loop, ev_timer* w) noexcept {
+void start_timer(struct ev_loop* loop, ev_timer* w) noexcept {
   w->at += loop->clock.monotonic;
   check(w->repeat >= 0., "ev_timer_start: negative repeat value");
   loop->timers.start(*w);
 }
 
-void stop(struct ev_loop* loop, ev_timer* w) noexcept {
+void stop_timer(struct ev_loop* loop, ev_timer* w) noexcept {
   w->at -= loop->clock.monotonic;
   loop->timers.stop(*w);
 }
@@ -187,12 +187,12 @@ void stop(struct ev_loop* loop, ev_timer* w) noexcept {
 }  // namespace
 
 void ev_timer_start(struct ev_loop* loop, ev_timer* w) noexcept {
-  if (w->active == 0) start(loop, w);
+  if (w->active == 0) start_timer(loop, w);
 }
 
 void ev_timer_stop(struct ev_loop* loop, ev_timer* w) noexcept {
   loop->take_back(w);
-  if (w->active != 0) stop(loop, w);
+  if (w->active != 0) stop_timer(loop, w);
 }
 
 void ev_timer_again(struct ev_loop* loop, ev_timer* w) noexcept {
@@ -201,11 +201,11 @@ void ev_timer_again(struct ev_loop* loop, ev_timer* w) noexcept {
     if (w->repeat != 0.) {
       loop->timers.move(*w, loop->clock.monotonic + w->repeat);
     } else {
-      stop(loop, w);
+      stop_timer(loop, w);
     }
   } else if (w->repeat != 0.) {
     w->at = w->repeat;
-    start(loop, w);
+    start_timer(loop, w);
   }
 }
 
