@@ -1,7 +1,6 @@
 // What a connection of HTTP/2 sends: frames in their order, and bodies by priority and window.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -116,9 +115,10 @@ class H2Sender {
         return true;
       case detail::h2::SettingId::initial_window_size: {
         const std::int64_t change = setting.value - std::exchange(initial_window_, setting.value);
-        return std::ranges::all_of(streams, [this, change](const auto& entry) {
-          return add_window(*entry.second, change);
-        });
+        for (const auto& entry : streams) {
+          if (!add_window(*entry.second, change)) return false;
+        }
+        return true;
       }
       default:
         return true;
