@@ -110,9 +110,10 @@ Task<> Collector::State::refresh(std::shared_ptr<State> self, Duration patience)
     if (std::ranges::find(loops, sample->loop()) == loops.end()) loops.push_back(sample->loop());
   }
   if (loops.empty()) co_return;
-  auto sample_all = [samples = std::move(samples)](const ObservedLoop& loop) {
+  auto sample_all = [samples = std::move(samples)](const std::shared_ptr<ObservedLoop>& loop,
+                                                   const std::shared_ptr<void>& /*end*/) {
     for (const auto& sample : samples) {
-      if (sample->loop().get() == &loop) sample->sample();
+      if (sample->loop() == loop) sample->sample();
     }
   };
   Task<> sampling = run_on_each(std::move(loops), std::move(sample_all), patience);

@@ -76,9 +76,9 @@ using ObservedLoops = std::vector<std::shared_ptr<ObservedLoop>>;
   return observed;
 }
 
-/// Posts `function(loop)`, which must not throw, to each loop and waits until all have run it, or
-/// until `patience` is over. Functions of loops that answer later still run: `function` is copied
-/// and must own what it uses.
+/// Posts `function(loop, end)`, which must not throw, to each loop and waits until all have run it
+/// and destroyed their copies of `end`, or until `patience` is over. Functions of loops that answer
+/// later still run: `function` is copied and must own what it uses.
 template <class Function>
 [[nodiscard]] Task<> run_on_each(ObservedLoops loops, Function function, Duration patience) {
   const auto initiate = [&](const Completion<>& done) {
@@ -95,7 +95,7 @@ template <class Function>
     for (const auto& loop : loops) {
       const auto monitor = loop->monitor();
       if (monitor == nullptr) continue;
-      monitor->post([loop, function, last] { function(*loop); });
+      monitor->post([loop, function, last] { function(loop, last); });
     }
   };
   auto waiting = [](auto start) -> Task<Result<>> {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -19,6 +20,7 @@
 #include "inspector/page_files.h"
 #include "inspector/sockets.h"
 #include "inspector/state.h"
+#include "inspector/tasks.h"
 
 namespace tambour::inspector {
 namespace {
@@ -187,6 +189,42 @@ Task<> send_connections(StatePointer state, Request& request, Response& response
   send_json(response, json);
 }
 
+Task<> send_tasks(StatePointer state, Request& request, Response& response) {
+  const std::optional<SocketQuery> query = query_of(request);
+  if (!query) co_return;
+  Task<TaskRows> listing =
+      list_tasks(state->loops(), state->options.patience, state->options.tasks_max, query->text);
+  TaskRows list = co_await std::move(listing);
+  std::vector<TaskRow>& rows = list.rows;
+  const auto begin = rows.begin() + std::ptrdiff_t(std::min(query->offset, rows.size()));
+  const auto end = begin + std::min(std::ptrdiff_t(query->limit), rows.end() - begin);
+  if (query->sort == "waited")
+    std::ranges::partial_sort(rows, end, std::greater<>(), &TaskRow::waited_ns);
+  Json json;
+  json.begin_object()
+      .member("total", list.total)
+      .member("matching", rows.size())
+      .member("offset", query->offset)
+      .member("is_complete", list.is_complete);
+  json.key("silent_loops").begin_array();
+  for (const std::string& name : list.silent_loops) json.value(name);
+  json.end_array();
+  json.key("tasks").begin_array();
+  for (auto row = begin; row != end; ++row) {
+    json.begin_object()
+        .member("loop", row->loop)
+        .member("depth", row->depth)
+        .member("spawned_at", row->spawned_at)
+        .member("awaits", row->awaits)
+        .member("awaits_at", row->awaits_at)
+        .member("fd", row->fd)
+        .member("waited_seconds", seconds(row->waited_ns))
+        .end_object();
+  }
+  json.end_array().end_object();
+  send_json(response, json);
+}
+
 void send_workers(Response& response) {
   const std::array<std::pair<const char*, const WorkerPool*>, 3> pools = {{
       {"shared", &WorkerPool::shared()},
@@ -296,6 +334,8 @@ http::Router InspectorPages::router(const StatePointer& state) {
            [state](Request& request, Response& response) {
              return send_connections(state, request, response);
            })
+      .get("/tasks", [state](Request& request,
+                             Response& response) { return send_tasks(state, request, response); })
       .get("/workers", [](Request&, Response& response) { send_workers(response); })
       .get("/health", [state](Request&, Response& response) { send_health(*state, response); })
       .get("/ready", [state](Request&, Response& response) { send_ready(*state, response); });

@@ -19,6 +19,7 @@
 
 #include "backend/fd_records.h"
 #include "inspector/json.h"
+#include "inspector/search.h"
 #include "loop/core.h"
 
 namespace tambour::inspector {
@@ -149,9 +150,10 @@ Task<std::size_t> ask_loops(ObservedLoops& loops, Duration patience, std::vector
   std::size_t records = 1;
   for (std::size_t first = 0; first < records && !loops.empty(); first += records_of_slice) {
     const auto answers = std::make_shared<Answers>();
-    auto ask = [answers, first](const ObservedLoop& loop) noexcept {
+    auto ask = [answers, first](const std::shared_ptr<ObservedLoop>& loop,
+                                const std::shared_ptr<void>& /*end*/) noexcept {
       try {
-        answer(loop, first, *answers);
+        answer(*loop, first, *answers);
       } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the loop is silent.
       }
     };
@@ -168,11 +170,6 @@ Task<std::size_t> ask_loops(ObservedLoops& loops, Duration patience, std::vector
   }
   std::ranges::sort(watched, {}, &Watched::fd);
   co_return records;
-}
-
-bool contains(std::string_view text, std::string_view part) noexcept {
-  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; };
-  return !std::ranges::search(text, part, {}, lower, lower).empty() || part.empty();
 }
 
 bool matches(const SocketRow& row, std::string_view text) noexcept {

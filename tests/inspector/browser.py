@@ -118,8 +118,18 @@ async def check_connections(page):
     expect(await page.evaluate("document.activeElement.id") == "search", "the focus was lost")
 
 
+async def check_tasks(page):
+    await page.show("tab=tasks")
+    await page.wait_for("document.querySelectorAll('tbody tr').length > 2")
+    await page.type("#search", "accept")
+    await page.wait_for("document.querySelector('#note').innerText.includes(' in total)')")
+    awaits = await page.column(1)
+    expect(awaits and all(text.startswith("accept (fd ") for text in awaits),
+           f"the search has found {awaits}")
+
+
 async def check_other_views(page):
-    await page.show("tab=http")
+    await page.show("tab=http&q=")
     await page.wait_for("document.body.innerText.includes('GET /hello')")
     await page.show("tab=callbacks&sort=calls&order=desc")
     await page.wait_for("document.querySelectorAll('tbody tr').length > 0")
@@ -134,7 +144,8 @@ async def take_pictures(page, directory):
         await page.call("Emulation.setDeviceMetricsOverride", width=width, height=height,
                         deviceScaleFactor=1, mobile=width < 640)
         for theme in ("light", "dark"):
-            for tab in ("loops", "callbacks", "connections", "http", "metrics", "workers"):
+            for tab in ("loops", "callbacks", "tasks", "connections", "http", "metrics",
+                            "workers"):
                 await page.show(f"tab={tab}&theme={theme}&q=&sort=&order=&offset=0")
                 await page.evaluate("scrollTo(0, 0)")
                 picture = await page.call("Page.captureScreenshot", format="png")
@@ -153,6 +164,7 @@ async def drive(address, url, directory):
         await page.wait_for("document.readyState == 'complete'")
         await check_loops(page)
         await check_connections(page)
+        await check_tasks(page)
         await check_other_views(page)
         if directory:
             await take_pictures(page, directory)

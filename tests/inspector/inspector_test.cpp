@@ -96,6 +96,23 @@ TEST_F(Inspectors, show_loops) {
             "['shared', 'files', 'names']");
 }
 
+TEST_F(Inspectors, show_what_the_tasks_await) {
+  listen({.tasks_max = 2});
+  const auto streams = connect(1);
+  block_on(loop_, [](TcpStream& stream) -> Task<> {
+    or_throw(co_await stream.write("POST /wait HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+  }(const_cast<TcpStream&>(streams[0])));
+  while (waiting_ == 0) std::this_thread::sleep_for(1ms);
+  // The handler of this test, at the line in which it waits.
+  const std::string path = "/tasks?q=inspector_test.cpp";
+  EXPECT_EQ(python(path,
+                   "[(t[\"awaits\"], t[\"awaits_at\"].split(\":\")[0]) for t in a[\"tasks\"] "
+                   "if t[\"awaits\"] == \"sleep\"]"),
+            "[(\'sleep\', \'inspector/inspector_test.cpp\')]");
+  // Two of each loop, of which each has a listener, and one a connection and its handler.
+  EXPECT_EQ(python("/tasks?limit=1", "(len(a[\"tasks\"]), a[\"is_complete\"])"), "(1, False)");
+}
+
 TEST_F(Inspectors, name_the_callback_that_blocks_a_loop) {
   listen({.stall_max = 20ms, .patience = 50ms});
   EXPECT_EQ(python("/health", "a[\"is_healthy\"]"), "True");

@@ -54,6 +54,8 @@ struct InspectorOptions {
   /// The number of descriptors that a list of connections is made of; further ones are only
   /// counted.
   std::size_t connections_max = 100'000;
+  /// The number of tasks of a loop that a list of tasks is made of.
+  std::size_t tasks_max = 10'000;
 };
 
 /// The pages, relative to the path of the router:
@@ -65,6 +67,9 @@ struct InspectorOptions {
 /// | callbacks | JSON: calls and times of callbacks by source line |
 /// | connections | JSON: sockets; parameters `q` (text that a row contains), `sort`, `order` (`asc`
 ///   or `desc`), `offset`, `limit` (at most 500) |
+/// | tasks | JSON: what the tasks of the loops await (see TaskWalk); parameters `q`, `sort`
+/// (`waited`:
+///   the longest waits first), `offset`, `limit` |
 /// | workers | JSON: the worker pools of the process |
 /// | metrics | what Collector::handler() answers |
 /// | health | 200, or 503 if a loop is blocked |

@@ -294,7 +294,53 @@ async function show_callbacks() {
           local_table(columns, rows, "No callback has run yet.")];
 }
 
-// Connections, which the server searches, sorts and divides into pages.
+// Tasks and connections, which the server searches, sorts and divides into pages.
+
+const silent = (answer) => make("p", {className: "pill bad", textContent: "No answer from " +
+    answer.silent_loops.join(", ") + ": blocked by a callback, see Loops."});
+
+/** The search field, the buttons that turn pages, and the loops that have not answered. */
+function page_tools(answer) {
+  const first = answer.matching > 0 ? answer.offset + 1 : 0;
+  const last = Math.min(answer.offset + page_rows, answer.matching);
+  const tools = search_tools(first + "–" + last + " of " + answer.matching +
+      (answer.matching < answer.total ? " (" + answer.total + " in total)" : "") +
+      (answer.is_complete ? "" : ", more are not listed"));
+  const step = (title, offset) => {
+    const button = make("button", {type: "button", textContent: title, id: title.toLowerCase(),
+        disabled: offset < 0 || offset >= answer.matching});
+    button.addEventListener("click", () => change({offset: String(offset)}));
+    return button;
+  };
+  tools.append(step("Previous", answer.offset - page_rows), step("Next", answer.offset + page_rows));
+  return answer.silent_loops.length > 0 ? [tools, silent(answer)] : [tools];
+}
+
+async function show_tasks() {
+  const parameters = new URLSearchParams({q: state.q, sort: state.sort, offset: state.offset,
+                                          limit: page_rows});
+  const answer = await get_json("tasks?" + parameters);
+  const columns = [
+    {key: "awaits", title: "Awaits", show: (row) => {
+      const text = make("span", {}, row.awaits + (row.fd >= 0 ? " (fd " + row.fd + ")" : ""));
+      text.style.paddingLeft = (state.sort === "" ? row.depth : 0) + "em";
+      return text;
+    }},
+    {key: "awaits_at", title: "At", show: (row) => make("code", {}, row.awaits_at)},
+    {key: "waited", title: "Waited", number: true, show: (row) => duration(row.waited_seconds)},
+    {key: "spawned_at", title: "Spawned at", wide: true,
+     show: (row) => make("code", {}, row.spawned_at)},
+    {key: "loop", title: "Loop", wide: true},
+  ];
+  const parts = page_tools(answer);
+  // In the order of the tree, or by time: other columns are searched.
+  parts.push(answer.total === 0
+      ? make("div", {className: "frame empty", textContent: "No task exists."})
+      : table(columns, answer.tasks, (column) => change(
+          {sort: column.key === "waited" && state.sort === "" ? "waited" : "", order: "desc",
+           offset: "0"})));
+  return parts;
+}
 
 async function show_connections() {
   const parameters = new URLSearchParams({q: state.q, sort: state.sort, order: state.order || "asc",
@@ -320,23 +366,7 @@ async function show_connections() {
     {key: "loop", title: "Loop", wide: true},
     {key: "place", title: "Task", wide: true, show: (row) => make("code", {}, row.place)},
   ];
-  const first = answer.matching > 0 ? answer.offset + 1 : 0;
-  const last = Math.min(answer.offset + page_rows, answer.matching);
-  const tools = search_tools(first + "–" + last + " of " + answer.matching +
-      (answer.matching < answer.total ? " (" + answer.total + " in total)" : "") +
-      (answer.is_complete ? "" : ", more are not listed"));
-  const step = (title, offset) => {
-    const button = make("button", {type: "button", textContent: title, id: title.toLowerCase(),
-        disabled: offset < 0 || offset >= answer.matching});
-    button.addEventListener("click", () => change({offset: String(offset)}));
-    return button;
-  };
-  tools.append(step("Previous", answer.offset - page_rows), step("Next", answer.offset + page_rows));
-  const parts = [tools];
-  if (answer.silent_loops.length > 0) {
-    parts.push(make("p", {className: "pill bad", textContent: "No answer from " +
-        answer.silent_loops.join(", ") + ": blocked by a callback, see Loops."}));
-  }
+  const parts = page_tools(answer);
   parts.push(table(columns, answer.connections, (column) => change(next_order(column))));
   return parts;
 }
@@ -447,8 +477,8 @@ async function show_workers() {
 
 // Refreshing.
 
-const views = {loops: async () => null, callbacks: show_callbacks, connections: show_connections,
-               http: show_http, metrics: show_metrics, workers: show_workers};
+const views = {loops: async () => null, callbacks: show_callbacks, tasks: show_tasks,
+               connections: show_connections, http: show_http, metrics: show_metrics, workers: show_workers};
 let is_paused = false;
 let refreshing = 0;
 let timer = 0;
