@@ -23,7 +23,7 @@ namespace {
 constexpr std::size_t tasks_of_slice = 256;
 
 /// What the loops have answered. Shared, because a loop may answer too late.
-struct Answers {
+struct TaskAnswers {
   std::mutex mutex;
   std::string text;
   std::size_t tasks_max = 0;
@@ -48,7 +48,7 @@ bool matches(const TaskRow& row, std::string_view text) noexcept {
 }
 
 /// Runs on the thread of the loop. `end` is destroyed with the task.
-Task<> walk_tasks(std::shared_ptr<ObservedLoop> loop, std::shared_ptr<Answers> answers,
+Task<> walk_tasks(std::shared_ptr<ObservedLoop> loop, std::shared_ptr<TaskAnswers> answers,
                   std::shared_ptr<void> end) {
   static_cast<void>(end);
   std::vector<TaskRow> rows;
@@ -77,7 +77,7 @@ Task<> walk_tasks(std::shared_ptr<ObservedLoop> loop, std::shared_ptr<Answers> a
 
 Task<TaskRows> list_tasks(ObservedLoops loops, Duration patience, std::size_t tasks_max,
                           std::string text) {
-  const auto answers = std::make_shared<Answers>();
+  const auto answers = std::make_shared<TaskAnswers>();
   answers->text = std::move(text);
   answers->tasks_max = tasks_max;
   auto ask = [answers](const std::shared_ptr<ObservedLoop>& loop,
