@@ -48,7 +48,8 @@ class Inspector::State {
 class InspectorPages {
  public:
   using State = Inspector::State;
-  [[nodiscard]] static http::Router router(const std::shared_ptr<State>& state);
+  [[nodiscard, gnu::visibility("hidden")]] static http::Router router(
+      const std::shared_ptr<State>& state);
 };
 
 }  // namespace tambour::inspector

@@ -119,7 +119,7 @@ async def check_connections(page):
 
 
 async def check_tasks(page):
-    await page.show("tab=tasks")
+    await page.show("tab=tasks&q=&sort=&order=&offset=0")
     await page.wait_for("document.querySelectorAll('tbody tr').length > 2")
     await page.type("#search", "accept")
     await page.wait_for("document.querySelector('#note').innerText.includes(' in total)')")

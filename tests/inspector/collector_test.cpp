@@ -62,7 +62,11 @@ TEST_F(Collectors, show_a_loop_that_a_callback_blocks) {
   collector.add(loops_, "web");
   std::atomic<bool> is_blocked = false;
   std::atomic<bool> ends = false;
-  // Later than the task that has begun the observation.
+  // In a later iteration than the observation has begun in.
+  while (value("tambour_loop_iterations_total{loop=\"web/1\"}") < 1) {
+    loops_[1].post([] {});
+    std::this_thread::sleep_for(1ms);
+  }
   loops_[1].post([&] {
     is_blocked = true;
     while (!ends) std::this_thread::yield();
