@@ -558,6 +558,11 @@ element("theme").addEventListener("click", () => {
   change({theme: {"": "light", light: "dark", dark: ""}[state.theme] ?? ""});
 });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", show_choices);
-addEventListener("hashchange", () => { read_state(); refresh(); });
+addEventListener("hashchange", () => {
+  const box = element("search");
+  if (box) box.blur();  // Its text is that of the view before.
+  read_state();
+  refresh();
+});
 read_state();
 refresh();
