@@ -259,7 +259,7 @@ std::string_view cached_date(std::int64_t wall_ns) noexcept {
 }
 
 std::string_view cached_date_line(std::int64_t wall_ns) noexcept {
-  constexpr std::string_view end = "\r\n";
+  static constexpr std::string_view end = "\r\n";
   struct Cache {
     std::int64_t second = -1;
     std::array<char, date_field_name.size() + date_size + end.size()> text{};
