@@ -42,6 +42,11 @@ std::string_view function_of(std::string_view signature) noexcept {
     if (c == '<') ++depth;
     if (c == '>') --depth;
     if (depth != 0) continue;
+    constexpr std::string_view unnamed = "(anonymous namespace)";  // Of clang.
+    if (signature.substr(i).starts_with(unnamed)) {
+      i += unnamed.size() - 1;
+      continue;
+    }
     if (c == ' ') begin = i + 1;
     if (c == '(' && i != begin) return signature.substr(begin, i - begin);
   }
