@@ -2,6 +2,7 @@
 // moved until they are awaited.
 #pragma once
 
+#include <algorithm>
 #include <cerrno>
 #include <coroutine>
 #include <optional>
@@ -62,8 +63,9 @@ class Sleep {
   template <HasTaskContext Promise>
   static void note_sleep_until(std::coroutine_handle<Promise> awaiting, TimePoint time,
                                const std::source_location& at) noexcept {
-    const Duration left =
-        time == never ? Duration::max() : time - awaiting.promise().context().loop->now();
+    // A time in the past may be so far away that the difference is no duration.
+    const TimePoint now = awaiting.promise().context().loop->now();
+    const Duration left = time == never ? Duration::max() : std::max(time, now) - now;
     note_wait(awaiting, WaitNote(WaitKind::sleep, left), at);
   }
 
