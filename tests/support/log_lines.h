@@ -25,9 +25,8 @@ class LogLines final : public LogSink {
   /// True if a line contains the text.
   [[nodiscard]] bool has(std::string_view text) {
     const std::lock_guard lock(mutex_);
-    return std::ranges::any_of(lines, [text](const std::string& line) {
-      return line.find(text) != std::string::npos;
-    });
+    return std::ranges::any_of(
+        lines, [text](const std::string& line) { return line.find(text) != std::string::npos; });
   }
 
   std::vector<std::string> lines;
