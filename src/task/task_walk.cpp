@@ -83,6 +83,8 @@ class TreeWriter {
         }
         break;
       default:
+        // Nothing is read there.
+        // NOLINTNEXTLINE(performance-no-int-to-ptr)
         snapshot.object = reinterpret_cast<const void*>(static_cast<std::uintptr_t>(wait.value()));
         break;
     }

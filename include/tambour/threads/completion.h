@@ -168,7 +168,8 @@ class [[nodiscard("nothing happens until this is awaited")]] FromCallback final
     : private detail::StopHook {
  public:
   explicit FromCallback(F initiate) : StopHook(&cancel), initiate_(std::move(initiate)) {}
-  FromCallback(FromCallback&& other) : StopHook(&cancel), initiate_(std::move(other.initiate_)) {
+  FromCallback(FromCallback&& other) noexcept(std::is_nothrow_move_constructible_v<F>)
+      : StopHook(&cancel), initiate_(std::move(other.initiate_)) {
     detail::check_not_awaited(other.awaiting_, "from_callback()");
   }
   FromCallback& operator=(FromCallback&&) = delete;

@@ -51,6 +51,7 @@ HostLookup::HostLookup(Engine& engine, std::string_view host, AddressFamily fami
     : engine_(engine), host_(host), family_(family), report_(report) {}
 
 HostLookup::State HostLookup::start() {
+  // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): the size follows.
   TAMBOUR_PROBE3(lookup_begin, this, host_.data(), host_.size());
   // For getaddrinfo(3), a name ends at its first null byte.
   if (host_.empty() || host_.contains('\0')) {
