@@ -306,8 +306,11 @@ TEST_P(Http2TlsPeers, chromium_loads_a_page) {
   EXPECT_NE(printed.find("<body>h2 true true AbortError</body>"), std::string::npos) << printed;
 }
 
-/// Over HTTP/2 with TLS, by extended CONNECT (RFC 8441), and over HTTP/1.1 in clear.
+/// Over HTTP/2 with TLS, by extended CONNECT (RFC 8441), and over HTTP/1.1 in clear. The browser's
+/// virtual time sometimes does not go on while a WebSocket is open, so `make test-all` runs it.
 TEST_P(Http2Peers, chromium_opens_a_websocket) {
+  if (std::getenv("TAMBOUR_TEST_BROWSER") == nullptr)
+    GTEST_SKIP() << "TAMBOUR_TEST_BROWSER is not set";
   if (!is_installed("chromium")) GTEST_SKIP() << "chromium is not installed";
   const test::TemporaryFolder profile;
   const std::string printed = output_of(
