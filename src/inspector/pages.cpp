@@ -154,6 +154,30 @@ void append_socket(Json& json, const SocketRow& row) {
       .end_object();
 }
 
+void append_task(Json& json, const TaskRow& row) {
+  json.begin_object()
+      .member("loop", row.loop)
+      .member("depth", row.depth)
+      .member("spawned_at", row.spawned_at)
+      .member("awaits", row.awaits)
+      .member("awaits_at", row.awaits_at)
+      .member("fd", row.fd)
+      .member("waited_seconds", seconds(row.waited_ns))
+      .end_object();
+}
+
+/// Begins the object of a list. Its rows follow.
+void begin_list(Json& json, const auto& list, std::size_t offset) {
+  json.begin_object()
+      .member("total", list.total)
+      .member("matching", list.rows.size())
+      .member("offset", offset)
+      .member("is_complete", list.is_complete);
+  json.key("silent_loops").begin_array();
+  for (const std::string& name : list.silent_loops) json.value(name);
+  json.end_array();
+}
+
 /// Empty if the request was rejected.
 std::optional<SocketQuery> query_of(Request& request) {
   SocketQuery query;
@@ -175,14 +199,7 @@ Task<> send_connections(StatePointer state, Request& request, Response& response
                                           state->options.connections_max, query->text);
   const SocketList list = co_await std::move(listing);
   Json json;
-  json.begin_object()
-      .member("total", list.total)
-      .member("matching", list.rows.size())
-      .member("offset", query->offset)
-      .member("is_complete", list.is_complete);
-  json.key("silent_loops").begin_array();
-  for (const std::string& name : list.silent_loops) json.value(name);
-  json.end_array();
+  begin_list(json, list, query->offset);
   json.key("connections").begin_array();
   for (const SocketRow* row : select_rows(list.rows, *query)) append_socket(json, *row);
   json.end_array().end_object();
@@ -201,26 +218,9 @@ Task<> send_tasks(StatePointer state, Request& request, Response& response) {
   if (query->sort == "waited")
     std::ranges::partial_sort(rows, end, std::greater<>(), &TaskRow::waited_ns);
   Json json;
-  json.begin_object()
-      .member("total", list.total)
-      .member("matching", rows.size())
-      .member("offset", query->offset)
-      .member("is_complete", list.is_complete);
-  json.key("silent_loops").begin_array();
-  for (const std::string& name : list.silent_loops) json.value(name);
-  json.end_array();
+  begin_list(json, list, query->offset);
   json.key("tasks").begin_array();
-  for (auto row = begin; row != end; ++row) {
-    json.begin_object()
-        .member("loop", row->loop)
-        .member("depth", row->depth)
-        .member("spawned_at", row->spawned_at)
-        .member("awaits", row->awaits)
-        .member("awaits_at", row->awaits_at)
-        .member("fd", row->fd)
-        .member("waited_seconds", seconds(row->waited_ns))
-        .end_object();
-  }
+  for (auto row = begin; row != end; ++row) append_task(json, *row);
   json.end_array().end_object();
   send_json(response, json);
 }

@@ -61,11 +61,7 @@ GSource* add_reader(GMainContext* context, const UniqueFd& fd, int& count) {
 
 /// Runs `loop` until `done()`. Returns false after ten seconds.
 bool run_until(EventLoop& loop, const std::function<bool()>& done) {
-  bool is_late = false;
-  Timer limit(loop, [&] { is_late = true; });
-  limit.start(10s);
-  while (!done() && !is_late) loop.run_once();
-  return !is_late;
+  return test::run_until(loop, done, 10s);
 }
 
 test::RunHost runner(GMainContext* context) {

@@ -18,6 +18,15 @@ namespace tambour::test {
 /// each iteration.
 using RunHost = std::function<bool(const std::function<bool()>& done)>;
 
+/// Runs `loop` until `done()`. Returns false if that takes longer than `limit`.
+inline bool run_until(EventLoop& loop, const std::function<bool()>& done, Duration limit) {
+  bool is_late = false;
+  Timer timer(loop, [&] { is_late = true; });
+  timer.start(limit);
+  while (!done() && !is_late) loop.run_once();
+  return !is_late;
+}
+
 inline Task<> echo(TcpStream peer) {
   Buffer received;
   while (const auto count = co_await peer.read(received)) {

@@ -14,6 +14,7 @@
 #include <tambour/adapters/libev.h>
 #include <tambour/tambour.h>
 
+#include "adapters/host_scenario.h"
 #include "adapters/redis_commands.h"
 #include "support/files.h"
 #include "support/on_every_backend.h"
@@ -364,13 +365,7 @@ TEST(LibevAdapter, hiredis_works_with_its_adapter_for_libev) {
   ASSERT_TRUE(ev.start());
   test::expect_redis_commands(
       loop, [&](redisAsyncContext* context) { return redisLibevAttach(ev.get(), context); },
-      [&](const std::function<bool()>& done) {
-        bool is_late = false;
-        Timer limit(loop, [&] { is_late = true; });
-        limit.start(1min);
-        while (!done() && !is_late) loop.run_once();
-        return !is_late;
-      });
+      [&](const std::function<bool()>& done) { return test::run_until(loop, done, 1min); });
 }
 
 TEST(LibevAdapter, is_not_available_in_a_simulation) {

@@ -30,11 +30,7 @@ Event open_event() {
 }
 
 bool run_until(EventLoop& loop, const std::function<bool()>& done) {
-  bool is_late = false;
-  Timer limit(loop, [&] { is_late = true; });
-  limit.start(10s);
-  while (!done() && !is_late) loop.run_once();
-  return !is_late;
+  return test::run_until(loop, done, 10s);
 }
 
 TEST(SdEventHosts, run_a_loop) {

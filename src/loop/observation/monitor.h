@@ -39,7 +39,8 @@ class Monitor {
       50'000'000, 100'000'000, 250'000'000, 1'000'000'000, 5'000'000'000, 10'000'000'000};
   /// Callbacks that take longer are stalls.
   static constexpr std::int64_t stall_ns = 10'000'000;
-  /// Places of the program that are told apart. Callbacks of further ones are counted together.
+  /// The places of the program that are counted separately. Callbacks of others are counted
+  /// together.
   static constexpr std::size_t places_max = 256;
 
   struct Reading {
