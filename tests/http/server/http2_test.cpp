@@ -147,6 +147,21 @@ TEST_F(Http2Server, an_exception_ends_its_own_request_only) {
   EXPECT_EQ(exceptions, 2);
 }
 
+TEST_F(Http2Server, reports_no_exception_after_on_error_has_destroyed_the_server) {
+  int exceptions = 0;
+  http::ServerOptions options;
+  options.listen.on_error = [this, &exceptions](std::exception_ptr) {
+    ++exceptions;
+    server_.reset();
+  };
+  serve([](Request&, Response&) { throw std::runtime_error("planned"); }, options);
+  talk([](Http2Client& client) {
+    client.get(1, "/");
+    client.get(3, "/");
+  });
+  EXPECT_EQ(exceptions, 1);
+}
+
 TEST_F(Http2Server, asks_for_a_body_that_the_client_holds_back) {
   serve(echo);
   EXPECT_EQ(run([](Http2Server& test) -> Task<std::string> {

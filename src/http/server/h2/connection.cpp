@@ -100,6 +100,7 @@ Task<> H2Connection::serve() {
   }
   co_await end_streams();
   co_await close_gracefully();
+  while (unreported_ != nullptr && !unreported_->empty()) co_await sleep_for(Duration::zero());
   if (thrown_ != nullptr) std::rethrow_exception(std::exchange(thrown_, nullptr));
 }
 
@@ -367,12 +368,25 @@ bool H2Connection::spend_idle_frame() noexcept {
               H2Event::idle_frame_flood);
 }
 
-/// Like Exchange::report_exception(), for a stream that is about to be destroyed.
+/// Reports an exception of a stream that is about to be destroyed. From the loop, because on_error
+/// may destroy the server, and with it this connection: no exception is reported after that.
 void H2Connection::report(std::exception_ptr thrown) noexcept {
   try {
-    loop_.post([settings = settings_, &loop = loop_, thrown] {
-      settings->reporter->report(detail::loop::core_of(loop), thrown);
-    });
+    if (unreported_ == nullptr) unreported_ = std::make_shared<std::vector<std::exception_ptr>>();
+    unreported_->push_back(thrown);
+    try {
+      loop_.post([settings = settings_, &loop = loop_, weak = std::weak_ptr(unreported_)] {
+        std::exception_ptr first;
+        if (const auto unreported = weak.lock()) {
+          first = std::move(unreported->front());
+          unreported->erase(unreported->begin());
+        }
+        if (first != nullptr) settings->reporter->report(detail::loop::core_of(loop), first);
+      });
+    } catch (const std::exception&) {
+      unreported_->pop_back();
+      throw;
+    }
   } catch (const std::exception&) {
     if (thrown_ == nullptr) thrown_ = std::move(thrown);
   }

@@ -228,6 +228,8 @@ class H2Connection final {
   bool is_budget_exhausted_ = false;
   std::uint32_t delays_ = 0;  ///< Of the next read, because of Http2Options::resets_max.
   std::exception_ptr thrown_;
+  /// Exceptions that the loop will report, oldest first; null until there is one.
+  std::shared_ptr<std::vector<std::exception_ptr>> unreported_;
   TaskEvent emptied_;
   Timer drain_timer_;
   Timer progress_timer_;
