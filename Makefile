@@ -38,6 +38,13 @@ define compile
 	@cmake --build $(1) --parallel $(JOBS) $(if $(2),--target $(2))
 endef
 
+# Installs the packages of PyPI in tools/$(1)/requirements.txt, for the program $(2), into
+# build/$(1)-tools.
+define install_tools
+	@test -x build/$(1)-tools/bin/$(2) || { $(PYTHON) -m venv build/$(1)-tools && \
+	  build/$(1)-tools/bin/pip install --quiet --requirement tools/$(1)/requirements.txt; }
+endef
+
 # clang-tidy needs compile_commands.json but no compiled object.
 .PHONY: configured
 configured:
@@ -73,14 +80,15 @@ test-all: ## run every test in every variant: release, debug, sanitizers; all ch
 .PHONY: check
 check: configured ## check format, style, layers, links, index, headers, shell scripts, clang-tidy
 	@tools/bootstrap --quiet checks
+	$(call install_tools,check,clang-tidy) || \
+	  echo "checking with clang-tidy-19, which takes three times as long"
 	@$(PYTHON) tools/check
 
 # The site needs no network, but MkDocs is downloaded once.
 .PHONY: docs
 docs: ## build the documentation, with the reference of the headers, into build/site
 	@tools/bootstrap --quiet docs
-	@test -x build/docs-tools/bin/mkdocs || { $(PYTHON) -m venv build/docs-tools && \
-	  build/docs-tools/bin/pip install --quiet --requirement tools/docs/requirements.txt; }
+	$(call install_tools,docs,mkdocs)
 	@PATH="$(CURDIR)/build/docs-tools/bin:$$PATH" $(PYTHON) -B tools/docs
 
 .PHONY: format

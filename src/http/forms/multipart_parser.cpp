@@ -85,7 +85,7 @@ Result<> MultipartParser::ignore(Buffer& input, std::size_t size) noexcept {
 Result<MultipartParser::Event> MultipartParser::parse_begin(Buffer& input) {
   const std::string_view first = std::string_view(delimiter_).substr(line_end.size());
   if (input.size() < first.size()) return Event::none;
-  const bool has_preamble = text_of(input.peek(first.size())).substr(0, first.size()) != first;
+  const bool has_preamble = !text_of(input.peek(first.size())).starts_with(first);
   if (!has_preamble) input.consume(first.size());
   state_ = has_preamble ? State::preamble : State::after_delimiter;
   return Event::none;

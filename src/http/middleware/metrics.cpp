@@ -208,7 +208,7 @@ metrics::Format format_for(const Fields& fields) noexcept {
 
 Task<> send_metrics(const metrics::Registry& registry, Request& request, Response& response) {
   const metrics::Format format = format_for(request.headers());
-  response.headers().set("Content-Type", std::string(metrics::content_type(format)));
+  response.headers().set("Content-Type", metrics::content_type(format));
   response.headers().set("Vary", "Accept");
   metrics::Exposition exposition(registry, format);
   std::string text;
