@@ -20,6 +20,7 @@
 
 namespace tambour {
 
+/// How much a record matters.
 enum class LogLevel : std::uint8_t {
   info,     ///< A change of state: a certificate was loaded, a server shuts down.
   warning,  ///< Something is slower or refused: a limit was reached, a server does not answer.
@@ -32,6 +33,7 @@ enum class LogLevel : std::uint8_t {
 /// A name and a value: a text or an integer. The texts belong to the caller of the sink.
 class LogField {
  public:
+  /// A text or an integer, which are not copied.
   constexpr LogField(std::string_view name, std::string_view text) noexcept
       : name_(name), text_(text), is_text_(true) {}
   constexpr LogField(std::string_view name, const char* text) noexcept
@@ -40,7 +42,9 @@ class LogField {
   constexpr LogField(std::string_view name, I number) noexcept
       : name_(name), number_(static_cast<std::int64_t>(number)) {}
 
+  /// The name, in snake_case.
   [[nodiscard]] constexpr std::string_view name() const noexcept { return name_; }
+  /// False for an integer.
   [[nodiscard]] constexpr bool is_text() const noexcept { return is_text_; }
   /// Empty if the value is a number.
   [[nodiscard]] constexpr std::string_view text() const noexcept { return text_; }

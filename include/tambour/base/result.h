@@ -103,6 +103,7 @@ class Result {
   constexpr explicit(!std::is_convertible_v<U, T>) Result(U&& value)
       : state_(std::in_place, std::forward<U>(value)) {}
 
+  /// Failure: `return std::unexpected(error);`.
   template <class G>
     requires std::is_constructible_v<E, const G&>
   constexpr explicit(!std::is_convertible_v<const G&, E>) Result(const std::unexpected<G>& error)
@@ -112,6 +113,7 @@ class Result {
   constexpr explicit(!std::is_convertible_v<G, E>) Result(std::unexpected<G>&& error)
       : state_(std::move(error)) {}
 
+  /// From a std::expected or a Result whose value and error convert.
   template <class U, class G>
     requires(detail::ResultsConvert<T, U, E, G>)
   // NOLINTNEXTLINE(google-explicit-constructor): as std::expected.
@@ -121,6 +123,7 @@ class Result {
   // NOLINTNEXTLINE(google-explicit-constructor): as std::expected.
   constexpr Result(Result<U, G> other) : state_(converted(std::move(other).as_expected())) {}
 
+  /// As std::expected: constructs the value or the error in place.
   template <class... Args>
     requires std::is_constructible_v<std::expected<T, E>, std::in_place_t, Args...>
   constexpr explicit Result(std::in_place_t at, Args&&... arguments)
@@ -130,6 +133,7 @@ class Result {
   constexpr explicit Result(std::unexpect_t at, Args&&... arguments)
       : state_(at, std::forward<Args>(arguments)...) {}
 
+  /// True if there is a value. `if (result)` tests the same.
   [[nodiscard]] constexpr bool has_value() const noexcept { return state_.has_value(); }
   constexpr explicit operator bool() const noexcept { return state_.has_value(); }
 
@@ -144,6 +148,7 @@ class Result {
   constexpr decltype(auto) value() & { return *checked_or_thrown(state_); }
   constexpr decltype(auto) value() && { return *std::move(checked_or_thrown(state_)); }
 
+  /// The value, or `otherwise` if there is an error.
   template <class U>
   [[nodiscard]] constexpr T value_or(U&& otherwise) const& {
     return state_.value_or(std::forward<U>(otherwise));
@@ -153,6 +158,7 @@ class Result {
     return std::move(state_).value_or(std::forward<U>(otherwise));
   }
 
+  /// The error. Aborts with a message if there is a value.
   [[nodiscard]] constexpr const E& error() const& noexcept { return failed(state_).error(); }
   [[nodiscard]] constexpr E& error() & noexcept { return failed(state_).error(); }
   [[nodiscard]] constexpr E&& error() && noexcept { return std::move(failed(state_).error()); }
@@ -223,6 +229,7 @@ class Result {
     return Result(*this).transform_error(std::forward<F>(function));
   }
 
+  /// The same as a std::expected, for code that is written for it.
   [[nodiscard]] constexpr const std::expected<T, E>& as_expected() const& noexcept {
     return state_;
   }

@@ -15,6 +15,7 @@ namespace tambour {
 class UniqueFd {
  public:
   UniqueFd() = default;
+  /// Takes ownership of `fd`. A negative number means none.
   explicit UniqueFd(int fd) noexcept : fd_(fd) {}
   UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   UniqueFd& operator=(UniqueFd&& other) noexcept {
@@ -37,6 +38,7 @@ class UniqueFd {
   /// Returns the file descriptor and transfers its ownership to the caller.
   [[nodiscard]] int release() noexcept { return std::exchange(fd_, -1); }
 
+  /// The file descriptor, which the object still owns; -1 if there is none.
   [[nodiscard]] int get() const noexcept { return fd_; }
   [[nodiscard]] bool is_open() const noexcept { return fd_ >= 0; }
 

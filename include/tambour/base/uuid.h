@@ -18,6 +18,7 @@ namespace tambour {
 /// A UUID as a value type. To create a new one, pass 16 random bytes to with_version_4().
 class Uuid {
  public:
+  /// The 16 bytes in network byte order (RFC 9562, section 4).
   using Bytes = std::array<std::uint8_t, 16>;
 
   /// The nil UUID, of zeros.
@@ -51,6 +52,7 @@ class Uuid {
     return Uuid(bytes);
   }
 
+  /// The bytes, for a database or a message.
   [[nodiscard]] constexpr const Bytes& bytes() const noexcept { return bytes_; }
   /// In lower case. Throws std::bad_alloc.
   [[nodiscard]] std::string to_string() const {
