@@ -55,6 +55,7 @@ concept BinaryInteger =
 class Buffer {
  public:
   Buffer() = default;
+  /// A buffer with a copy of `text`. Throws std::bad_alloc.
   explicit Buffer(std::string_view text) { append(text); }
   Buffer(Buffer&& other) noexcept
       : last_(std::exchange(other.last_, nullptr)),
@@ -82,6 +83,7 @@ class Buffer {
   [[nodiscard]] std::size_t memory_bytes() const noexcept;
   static constexpr std::size_t max_size() noexcept { return PTRDIFF_MAX; }
 
+  /// Removes all bytes and frees their memory.
   void clear() noexcept;
 
   /// Appends a copy of `bytes`, which may be part of this buffer.
