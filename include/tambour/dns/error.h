@@ -11,6 +11,7 @@
 
 namespace tambour::dns {
 
+/// What lookups and the codec of messages fail with.
 enum class ErrorCode : int {
   // Response codes of a server: RFC 1035, section 4.1.1.
   format_error = 1,  ///< FORMERR: the server could not parse the query.
@@ -40,6 +41,7 @@ enum class ErrorCode : int {
   message_too_long,  ///< The message does not fit into the size limit.
 };
 
+/// The category "tambour.dns", whose values are those of ErrorCode. Any thread.
 const std::error_category& error_category() noexcept;
 
 [[nodiscard]] inline Error make_error_code(

@@ -33,8 +33,10 @@ enum class Rcode : std::uint16_t {
   bad_cookie = 23,
 };
 
+/// The kind of a query: RFC 1035, section 4.1.1. Servers answer other values with NOTIMP.
 enum class Opcode : std::uint8_t { query = 0, status = 2, notify = 4, update = 5 };
 
+/// What a query asks for: RFC 1035, section 4.1.2.
 struct Question {
   Name name;
   Type type = Type::a;

@@ -51,6 +51,7 @@ class Name {
   /// Labels with their lengths, and the zero byte of the root.
   [[nodiscard]] std::string_view wire() const noexcept { return wire_; }
 
+  /// True for ".", which has no labels.
   [[nodiscard]] bool is_root() const noexcept { return wire_.size() == 1; }
   /// The number of labels without the root: 2 for "example.org.".
   [[nodiscard]] std::size_t label_count() const noexcept;

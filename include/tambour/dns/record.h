@@ -43,28 +43,35 @@ enum class Type : std::uint16_t {
 /// The inverse, without regard to case. Fails with EINVAL.
 [[nodiscard]] Result<Type> parse_type(std::string_view text);
 
+/// The class of a record: RFC 1035, section 3.2.4. Programs need `in` only.
 enum class Class : std::uint16_t { in = 1, chaos = 3, none = 254, any = 255 };
 
+/// An IPv4 address in network byte order: RFC 1035, section 3.4.1.
 struct A {
   std::array<std::uint8_t, 4> address{};
   bool operator==(const A&) const = default;
 };
+/// An IPv6 address in network byte order: RFC 3596.
 struct Aaaa {
   std::array<std::uint8_t, 16> address{};
   bool operator==(const Aaaa&) const = default;
 };
+/// The name that this name is an alias of: RFC 1035, section 3.3.1.
 struct Cname {
   Name target;
   bool operator==(const Cname&) const = default;
 };
+/// Another name, for example the host of an address: RFC 1035, section 3.3.12.
 struct Ptr {
   Name target;
   bool operator==(const Ptr&) const = default;
 };
+/// A server of the zone: RFC 1035, section 3.3.11.
 struct Ns {
   Name server;
   bool operator==(const Ns&) const = default;
 };
+/// The start of a zone, whose times are in seconds: RFC 1035, section 3.3.13.
 struct Soa {
   Name server;   ///< MNAME: the primary server.
   Name mailbox;  ///< RNAME.
@@ -121,6 +128,7 @@ struct Tlsa {
 };
 /// A parameter of a service; the value is as in the message: RFC 9460, section 14.3.2.
 struct SvcParam {
+  /// The registered keys: RFC 9460, section 14.3.2.
   enum Key : std::uint16_t {
     mandatory = 0,
     alpn = 1,
@@ -158,6 +166,7 @@ struct UnknownData {
 using Data =
     std::variant<UnknownData, A, Aaaa, Cname, Ptr, Ns, Soa, Mx, Txt, Srv, Naptr, Caa, Tlsa, Svcb>;
 
+/// A resource record: RFC 1035, section 3.2.1.
 struct Record {
   Name name;
   Type type = Type::a;

@@ -56,6 +56,7 @@ class Transport {
   [[nodiscard]] virtual std::uint16_t port() const noexcept = 0;
 };
 
+/// Which servers a Resolver asks, for how long, and what it keeps.
 struct ResolverOptions {
   /// A file with an empty name is not read.
   std::string resolv_conf = "/etc/resolv.conf";
@@ -181,7 +182,9 @@ class Resolver final : public tambour::Resolver {
   [[nodiscard]] Task<Result<std::vector<ServiceTarget>>> find_https(std::string host,
                                                                     std::uint16_t port) override;
 
+  /// Forgets all answers, also negative ones. Lookups in progress are not affected.
   void clear_cache() noexcept;
+  /// Counts since the resolver was made.
   [[nodiscard]] ResolverStats stats() const noexcept;
   /// The current servers, in the order of the configuration.
   [[nodiscard]] std::vector<Endpoint> servers();

@@ -44,9 +44,11 @@ struct Request {
   Endpoint from;
   bool is_tcp = false;
 
+  /// The only question.
   [[nodiscard]] const Question& question() const noexcept { return query.questions.front(); }
 };
 
+/// The limits of a dns::Server.
 struct ServerOptions {
   /// The limit of sent datagrams, also if the client accepts larger ones; at least 512.
   std::uint16_t udp_bytes_max = Edns::udp_bytes_default;
@@ -108,6 +110,7 @@ struct ServerStats {
 /// Thread: must be used on the loop's thread.
 class Server {
  public:
+  /// Fills the response, whose id, question and flags are set, at once or in a task.
   using Handler = Callback<void(const Request&, Message&)>;
   using TaskHandler = Callback<Task<>(const Request&, Message&)>;
 
@@ -129,7 +132,9 @@ class Server {
   Server& operator=(Server&& other) noexcept;
   ~Server();
 
+  /// The address and port that the server listens on.
   [[nodiscard]] const Endpoint& endpoint() const noexcept;
+  /// Counts since the server was made.
   [[nodiscard]] ServerStats stats() const noexcept;
 
   /// Stops receiving datagrams and accepting connections. Queries that were received are answered,
