@@ -29,6 +29,7 @@ class EventLoop;
 /// The status of a child (waitid(2)). A status is lost, usually with ECHILD, if other code has
 /// waited for the child, SIGCHLD is ignored, or this process is a fork of the child's parent.
 struct ChildStatus {
+  /// What happened to the child: `si_code` of waitid(2).
   enum class Event : std::uint8_t {
     exited,    ///< `code` is the exit status, 0 to 255.
     signaled,  ///< Terminated by the signal `code`.
@@ -62,6 +63,7 @@ enum class ChildChanges : std::uint8_t {
   all,  ///< Also that it was stopped or continued.
 };
 
+/// Passed to Child in place of a pid, to wait for children that the program has not named.
 struct AnyChild {};
 inline constexpr AnyChild any_child{};
 
@@ -89,10 +91,13 @@ inline constexpr AnyChild any_child{};
 class Child final : private detail::Handle<Child, Callback<void(const ChildStatus&)>,
                                            detail::Operation, detail::events::ChildTable> {
  public:
+  /// The callback, which gets the status.
   using Function = Callback<void(const ChildStatus&)>;
 
+  /// The Child is not started.
   Child(EventLoop& loop, pid_t pid, Function function, ChildChanges changes = ChildChanges::end,
         std::source_location created_at = std::source_location::current()) noexcept;
+  /// Waits for all children that no other Child names, one status per iteration of the loop.
   Child(EventLoop& loop, AnyChild any, Function function, ChildChanges changes = ChildChanges::end,
         std::source_location created_at = std::source_location::current()) noexcept;
   Child(Child&& other) noexcept;

@@ -41,8 +41,10 @@ class EventLoop;
 class EmbeddedLoop final
     : private detail::Handle<EmbeddedLoop, Callback<void()>, detail::Operation> {
  public:
+  /// The callback, which runs the inner loop with run_inner().
   using Function = Callback<void()>;
 
+  /// Runs the inner loop in the outer one whenever it has something to do. Not started.
   EmbeddedLoop(EventLoop& outer, EventLoop& inner,
                std::source_location created_at = std::source_location::current()) noexcept;
   /// Invokes `function` instead of running the inner loop; it must call run_inner().
@@ -61,6 +63,7 @@ class EmbeddedLoop final
   /// started.
   [[nodiscard]] Result<> start() noexcept;
 
+  /// The outer loop no longer runs the inner one. No effect if stopped.
   void stop() noexcept;
   [[nodiscard]] bool is_started() const noexcept { return listed(); }
 

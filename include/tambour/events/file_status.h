@@ -35,6 +35,7 @@ struct FileState {
   [[nodiscard]] bool same_as(const FileState& other) const noexcept;
 };
 
+/// How a FileStatus finds changes.
 struct FileStatusOptions {
   /// The polling interval for paths without kernel notification; at least 0.1 s. Zero or less means
   /// the default, which is an odd number so that many programs do not poll in step.
@@ -68,6 +69,7 @@ struct FileStatusOptions {
 /// Loop: a started FileStatus keeps the loop running.
 class FileStatus final {
  public:
+  /// The callback, which gets the status at the last report and the present one.
   using Function = Callback<void(const FileState& before, const FileState& now)>;
 
   /// The object is not started, and the path is not examined yet. A relative path is resolved
@@ -90,12 +92,15 @@ class FileStatus final {
   /// Updates current() with stat(2) now, without invoking the callback.
   void update() noexcept;
 
+  /// The path as given to the constructor.
   [[nodiscard]] const std::string& path() const noexcept;
+  /// The status at the last report, update() or start().
   [[nodiscard]] const FileState& current() const noexcept;
 
   /// True if the path is polled, for any reason.
   [[nodiscard]] bool polls() const noexcept;
 
+  /// The priority of the callback, see set_priority() of FdWatcher.
   [[nodiscard]] int priority() const noexcept;
   void set_priority(int priority) noexcept;
 

@@ -49,6 +49,7 @@ class Signal final : private detail::Handle<Signal, Callback<void(int)>> {
  public:
   using Function = Callback<void(int)>;  ///< The argument is the signal number.
 
+  /// The Signal is not started. `number`: of the signal, for example SIGTERM.
   Signal(EventLoop& loop, int number, Function function,
          std::source_location created_at = std::source_location::current()) noexcept;
   Signal(Signal&& other) noexcept;

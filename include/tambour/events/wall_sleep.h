@@ -30,6 +30,7 @@ class WallSleep final : private detail::ReadyNode {
  public:
   static constexpr bool is_cancel_safe = true;
 
+  /// What sleep_until() returns. Nothing happens until it is awaited.
   explicit WallSleep(WallTime time,
                      std::source_location created_at = std::source_location::current()) noexcept
       : ReadyNode(&run, created_at), time_(time) {}
@@ -78,6 +79,7 @@ class WallSleep final : private detail::ReadyNode {
   std::optional<std::stop_callback<Stop>> stop_;
 };
 
+/// Waits until `time` of the wall clock: see WallSleep.
 [[nodiscard]] inline WallSleep sleep_until(
     WallTime time, std::source_location created_at = std::source_location::current()) noexcept {
   return WallSleep(time, created_at);

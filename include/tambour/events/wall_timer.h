@@ -39,11 +39,13 @@ class EventLoop;
 /// Loop: a started WallTimer keeps the loop running. suspend_timers() does not suspend it.
 class WallTimer final : private detail::ReadyNode, private detail::LoopCallback<Callback<void()>> {
  public:
+  /// The callback.
   using Function = Callback<void()>;
   /// Computes the next expiry after `now`; WallTime::max() means never. Must not stop, start or
   /// destroy its timer, which is checked.
   using Next = Callback<WallTime(WallTime now)>;
 
+  /// The timer is not started.
   WallTimer(EventLoop& loop, Function function,
             std::source_location created_at = std::source_location::current()) noexcept;
   WallTimer(WallTimer&& other) noexcept;
