@@ -28,14 +28,17 @@ class EventLoop;
 /// Loop: a started Async keeps the loop running.
 class Async final : private detail::Handle<Async, Callback<void()>> {
  public:
+  /// The callback.
   using Function = Callback<void()>;
 
+  /// The Async is not started.
   Async(EventLoop& loop, Function function,
         std::source_location created_at = std::source_location::current()) noexcept;
   Async(const Async&) = delete;
   Async& operator=(const Async&) = delete;
   ~Async();
 
+  /// Invokes the callback for each send, several of which may be combined, from now on.
   void start() noexcept;
   /// A pending callback is not invoked while the Async is stopped. No send is lost: sends before
   /// and after stop() take effect at the next start(), because a sender cannot know whether the

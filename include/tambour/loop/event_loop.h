@@ -110,6 +110,7 @@ class EventLoop {
   void ref() noexcept;
   void unref() noexcept;
 
+  /// Counts since the loop was made, and gauges of the present moment.
   [[nodiscard]] LoopStats stats() const noexcept;
 
   /// Invokes `report` after each callback that ran longer than `threshold`, with the source
@@ -124,6 +125,7 @@ class EventLoop {
   /// or without /proc, the child must then reopen its loops before it opens any eventfd(2).
   [[nodiscard]] Result<> after_fork() noexcept;
 
+  /// The backend that was chosen, and what it can do.
   [[nodiscard]] const BackendTraits& backend() const noexcept;
 
  private:

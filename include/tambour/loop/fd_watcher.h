@@ -38,6 +38,7 @@ class EventLoop;
 class FdWatcher final : private detail::Operation,
                         private detail::LoopCallback<Callback<void(Events)>> {
  public:
+  /// The callback, which gets the events that have occurred.
   using Function = Callback<void(Events)>;
 
   /// The watcher is not started. `fd` may be negative until set() supplies a file descriptor.

@@ -41,17 +41,22 @@ enum class HookPoint : std::uint8_t {
 /// Loop: a started hook, except a cleanup hook, keeps the loop running.
 class Hook : private detail::Handle<Hook, Callback<void()>> {
  public:
+  /// The callback.
   using Function = Callback<void()>;
 
+  /// The hook is not started.
   Hook(EventLoop& loop, HookPoint point, Function function,
        std::source_location created_at = std::source_location::current()) noexcept;
   Hook(Hook&& other) noexcept;
   Hook& operator=(Hook&& other) noexcept;
   ~Hook();
 
+  /// The callback is invoked at its point from start() to stop(). start() has no effect if the hook
+  /// is started, stop() if it is not.
   void start() noexcept;
   void stop() noexcept;
   [[nodiscard]] bool is_started() const noexcept { return listed(); }
+  /// Where in an iteration the callback is invoked.
   [[nodiscard]] HookPoint point() const noexcept { return point_; }
 
   using ReadyNode::priority;
@@ -67,14 +72,17 @@ class Hook : private detail::Handle<Hook, Callback<void()>> {
   HookPoint point_;
 };
 
+/// A hook whose type names its point.
 template <HookPoint where>
 class HookAt final : public Hook {
  public:
+  /// The hook is not started.
   HookAt(EventLoop& loop, Function function,
          std::source_location created_at = std::source_location::current()) noexcept
       : Hook(loop, where, std::move(function), created_at) {}
 };
 
+/// The hooks of libev and libuv, under their names: see HookPoint.
 using Prepare = HookAt<HookPoint::prepare>;
 using Check = HookAt<HookPoint::check>;
 using Idle = HookAt<HookPoint::idle>;

@@ -37,6 +37,7 @@ class EventLoop;
 /// Thread: must be used on the loop's thread.
 class Timer final : private detail::TimerNode, private detail::LoopCallback<Callback<void()>> {
  public:
+  /// The callback.
   using Function = Callback<void()>;
 
   /// The timer is not started.
@@ -82,6 +83,7 @@ class Timer final : private detail::TimerNode, private detail::LoopCallback<Call
   /// Stops the timer. A callback that was due in this iteration is not invoked.
   void stop() noexcept;
 
+  /// True from start() until the timer is stopped, or has expired without an interval.
   [[nodiscard]] bool is_started() const noexcept { return started_; }
 
   /// The next expiry; `never` if the timer is stopped.
