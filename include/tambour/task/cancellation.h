@@ -47,6 +47,7 @@ Uncancellable<AwaitResult<A>> uncancellable(A awaitable) {
 template <class T>
 class [[nodiscard]] WithStopToken final : public detail::TaskTuple<detail::AllOfTasks, T> {
  public:
+  /// What with_stop_token() returns.
   WithStopToken(std::stop_token stop, Task<T> task)
       : detail::TaskTuple<detail::AllOfTasks, T>(std::move(task)), stop_(std::move(stop)) {}
 

@@ -76,7 +76,9 @@ class TaskChannelBase {
   TaskChannelBase(const TaskChannelBase&) = delete;
   TaskChannelBase& operator=(const TaskChannelBase&) = delete;
 
+  /// The number of items that the channel holds before senders wait.
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
+  /// True after close().
   [[nodiscard]] bool is_closed() const noexcept { return closed_; }
 
   /// Ends the stream of items: further and waiting sends fail with EPIPE. The items in the channel
@@ -136,6 +138,7 @@ class TaskChannel final : public TaskChannelBase {
                 "an item must be movable without exceptions: put it into a std::unique_ptr");
 
  public:
+  /// `capacity`: the items that wait for a receiver; 0: each sender waits for one.
   explicit TaskChannel(EventLoop& loop, std::size_t capacity,
                        std::source_location created_at = std::source_location::current()) noexcept
       : TaskChannelBase(loop, capacity, created_at) {}

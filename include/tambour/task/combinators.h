@@ -205,6 +205,7 @@ class TaskTuple : public Group {
 
 }  // namespace detail
 
+/// The awaitable of when_all().
 template <class... Ts>
 class [[nodiscard]] WhenAll final : public detail::TaskTuple<detail::AllOfTasks, Ts...> {
  public:
@@ -231,10 +232,12 @@ WhenAll<AwaitResult<As>...> when_all(As... awaitables) {
   return WhenAll<AwaitResult<As>...>(as_task(std::move(awaitables))...);
 }
 
+/// The awaitable of when_any().
 template <class... Ts>
 class [[nodiscard]] WhenAny : public detail::TaskTuple<detail::FirstOfTasks, Ts...> {
  public:
   using detail::TaskTuple<detail::FirstOfTasks, Ts...>::TaskTuple;
+  /// The result of the first task, with its index; std::monostate for void.
   using Value = std::variant<detail::WhenValue<Ts>...>;
 
   Value await_resume() { return take_first(std::index_sequence_for<Ts...>()); }
@@ -335,6 +338,7 @@ std::vector<Task<RangeResult<R>>> tasks_of(R&& range) {
 
 }  // namespace detail
 
+/// The awaitable of when_all() of a range.
 template <class T>
 class [[nodiscard]] WhenAllOfRange final : public detail::TaskVector<detail::AllOfTasks, T> {
  public:
@@ -369,6 +373,7 @@ struct FirstResult {
   detail::WhenValue<T> value;
 };
 
+/// The awaitable of when_any() of a range.
 template <class T>
 class [[nodiscard]] WhenAnyOfRange final : public detail::TaskVector<detail::FirstOfTasks, T> {
  public:

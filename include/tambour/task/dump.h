@@ -73,6 +73,7 @@ class TaskWalk final : private detail::TaskWalkNode {
   /// Of a spawned task and the tasks that it awaits, the maximum that is returned.
   static constexpr std::size_t tree_tasks_max = 1000;
 
+  /// Begins before the first task of the loop.
   explicit TaskWalk(EventLoop& loop) noexcept;
   TaskWalk(const TaskWalk&) = delete;
   TaskWalk& operator=(const TaskWalk&) = delete;
@@ -93,6 +94,7 @@ class TaskWalk final : private detail::TaskWalkNode {
   detail::TaskPromiseBase* task_ = nullptr;  ///< The next one in `list_`.
 };
 
+/// The limit of a dump.
 struct TaskDumpOptions {
   /// Further tasks are not in the dump, which says so.
   std::size_t tasks_max = 10'000;

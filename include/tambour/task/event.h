@@ -21,14 +21,18 @@ namespace tambour {
 /// Lifetime: if the event is destroyed while tasks wait, their waits fail with ECANCELED.
 class TaskEvent {
  public:
+  /// The event is not set.
   explicit TaskEvent(EventLoop& loop,
                      std::source_location created_at = std::source_location::current()) noexcept;
   TaskEvent(const TaskEvent&) = delete;
   TaskEvent& operator=(const TaskEvent&) = delete;
   ~TaskEvent();
 
+  /// True from set() until reset().
   [[nodiscard]] bool is_set() const noexcept { return set_; }
+  /// Resumes the tasks that wait, in the next iteration of the loop. Later waits return at once.
   void set() noexcept;
+  /// Later waits wait for the next set().
   void reset() noexcept { set_ = false; }
 
   class Wait final : private detail::TaskWait {
@@ -59,6 +63,8 @@ class TaskEvent {
     TaskEvent& event_;  ///< May be destroyed during the wait.
   };
 
+  /// Waits until the event is set. Fails with ECANCELED if the task is asked to stop or the event
+  /// is destroyed.
   [[nodiscard]] Wait wait() noexcept { return Wait(*this); }
 
  private:

@@ -68,6 +68,7 @@ class Interval {
   void reset() noexcept;
   void reset_at(TimePoint time) noexcept;
 
+  /// The period that was given to the constructor.
   [[nodiscard]] Duration period() const noexcept { return period_; }
   /// The time of the next tick; may have passed.
   [[nodiscard]] TimePoint next() const noexcept { return next_; }

@@ -32,6 +32,7 @@ namespace tambour {
 /// Destroying it while a Guard exists aborts with a message.
 class TaskMutex {
  public:
+  /// The mutex is not locked.
   explicit TaskMutex(EventLoop& loop,
                      std::source_location created_at = std::source_location::current()) noexcept;
   TaskMutex(const TaskMutex&) = delete;
@@ -72,6 +73,7 @@ class TaskMutex {
   /// Returns nothing if the mutex is locked.
   [[nodiscard]] std::optional<Guard> try_lock() noexcept;
 
+  /// True while a Guard exists.
   [[nodiscard]] bool is_locked() const noexcept { return locked_; }
 
  private:

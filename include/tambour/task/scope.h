@@ -82,6 +82,7 @@ using HandleOf =
 /// aborts with a message.
 class TaskScope final : private detail::TaskObserver {
  public:
+  /// A scope without tasks. Throws std::bad_alloc.
   explicit TaskScope(EventLoop& loop,
                      std::source_location created_at = std::source_location::current());
   /// The tasks are also asked to stop when `outer` is: pass the stop token of the task that creates

@@ -47,6 +47,7 @@ class [[nodiscard]] CancelSafeTask {
  public:
   static constexpr bool is_cancel_safe = true;
 
+  /// For functions of the library whose tasks lose nothing when they are cancelled.
   explicit CancelSafeTask(Task<T> task) noexcept : task_(std::move(task)) {}
   auto operator co_await() && noexcept { return std::move(task_).operator co_await(); }
 

@@ -37,6 +37,7 @@ namespace tambour {
 /// Destroying it while a Permit exists aborts with a message.
 class TaskSemaphore {
  public:
+  /// `permits`: how many can be acquired at the same time.
   TaskSemaphore(EventLoop& loop, std::size_t permits,
                 std::source_location created_at = std::source_location::current()) noexcept;
   TaskSemaphore(const TaskSemaphore&) = delete;

@@ -97,6 +97,7 @@ class SleepFor final : private detail::Sleep {
  public:
   static constexpr bool is_cancel_safe = true;
 
+  /// What sleep_for() returns. Nothing happens until it is awaited.
   explicit SleepFor(Duration delay,
                     std::source_location created_at = std::source_location::current()) noexcept
       : Sleep(created_at), delay_(delay) {}
@@ -124,6 +125,7 @@ class SleepFor final : private detail::Sleep {
   Duration delay_;
 };
 
+/// Waits for `delay`: see SleepFor.
 [[nodiscard]] inline SleepFor sleep_for(
     Duration delay, std::source_location created_at = std::source_location::current()) noexcept {
   return SleepFor(delay, created_at);
@@ -139,6 +141,7 @@ class SleepUntil final : private detail::Sleep {
  public:
   static constexpr bool is_cancel_safe = true;
 
+  /// What sleep_until() returns. Nothing happens until it is awaited.
   explicit SleepUntil(TimePoint time,
                       std::source_location created_at = std::source_location::current()) noexcept
       : Sleep(created_at), time_(time) {}
@@ -165,6 +168,7 @@ class SleepUntil final : private detail::Sleep {
   TimePoint time_;
 };
 
+/// Waits until `time`: see SleepUntil.
 [[nodiscard]] inline SleepUntil sleep_until(
     TimePoint time, std::source_location created_at = std::source_location::current()) noexcept {
   return SleepUntil(time, created_at);
@@ -178,6 +182,7 @@ class ReadinessWait final : private detail::ReadyNode {
  public:
   static constexpr bool is_cancel_safe = true;
 
+  /// What wait_ready() returns. Nothing happens until it is awaited.
   ReadinessWait(int fd, Events interest,
                 std::source_location created_at = std::source_location::current()) noexcept
       : ReadyNode(&run, created_at), fd_(fd), interest_(interest) {}
@@ -239,6 +244,7 @@ class ReadinessWait final : private detail::ReadyNode {
   std::optional<std::stop_callback<Stop>> stop_;
 };
 
+/// Waits for events of a file descriptor: see ReadinessWait. `fd` must stay open meanwhile.
 [[nodiscard]] inline ReadinessWait wait_ready(
     int fd, Events interest,
     std::source_location created_at = std::source_location::current()) noexcept {

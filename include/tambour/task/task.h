@@ -111,6 +111,7 @@ class TaskPromise<void> final : public detail::TaskPromiseBase {
 template <class T>
 class [[nodiscard("a task does nothing until it is awaited or spawned")]] Task {
  public:
+  /// What compilers need to make coroutines that return this type, and what `co_await` returns.
   using promise_type = detail::TaskPromise<T>;
   using Value = T;
   /// A callback that returns a Task by mistake does not compile: see Callback.
@@ -216,6 +217,7 @@ struct ThisTask {
   };
   Awaiter operator co_await() const noexcept { return {}; }
 };
+/// The object to await: see ThisTask.
 inline constexpr ThisTask this_task;
 
 }  // namespace tambour

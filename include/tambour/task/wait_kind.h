@@ -49,6 +49,7 @@ class WaitNote {
   static constexpr std::int64_t time_max = (std::int64_t{1} << value_bits) - 1;
 
   constexpr WaitNote() noexcept = default;
+  /// A kind alone, or with a descriptor or the address of an object.
   constexpr explicit WaitNote(WaitKind kind) noexcept : WaitNote(kind, std::uint64_t{0}) {}
   constexpr WaitNote(WaitKind kind, int fd) noexcept
       : WaitNote(kind, std::uint64_t{static_cast<std::uint32_t>(fd)}) {}
@@ -60,6 +61,7 @@ class WaitNote {
                        : time.count() > time_max ? std::uint64_t{time_max}
                                                  : static_cast<std::uint64_t>(time.count())) {}
 
+  /// The parts: the value is the descriptor, the address, or the time in nanoseconds.
   [[nodiscard]] constexpr WaitKind kind() const noexcept {
     return static_cast<WaitKind>(word_ >> value_bits);
   }
