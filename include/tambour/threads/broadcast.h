@@ -58,6 +58,7 @@ class Broadcast {
                 "a message must be movable without exceptions: put it into a std::shared_ptr");
 
  public:
+  /// What a receiver gets.
   using Message = BroadcastMessage<T>;
   class Receiver;
 
@@ -92,11 +93,13 @@ class Broadcast {
     const auto lock = state_->lock();
     state_->end(EPIPE);
   }
+  /// True after close().
   [[nodiscard]] bool is_closed() const noexcept {
     const auto lock = state_->lock();
     return state_->error_of_use() != 0;
   }
 
+  /// The number of messages that are kept for slow receivers.
   [[nodiscard]] std::size_t capacity() const noexcept { return state_->capacity(); }
   /// The number of receivers that exist.
   [[nodiscard]] std::size_t receivers() const noexcept {

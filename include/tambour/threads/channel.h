@@ -117,11 +117,13 @@ class ConcurrentChannel {
     const auto lock = state_->lock();
     state_->end(EPIPE);
   }
+  /// True after close().
   [[nodiscard]] bool is_closed() const noexcept {
     const auto lock = state_->lock();
     return state_->end_error != 0;
   }
 
+  /// The number of items that the channel holds before senders wait.
   [[nodiscard]] std::size_t capacity() const noexcept { return state_->capacity; }
   /// The number of items that can be received at once. Another thread may change it at any time.
   [[nodiscard]] std::size_t size() const noexcept {

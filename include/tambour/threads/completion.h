@@ -167,6 +167,7 @@ template <class T, class F>
 class [[nodiscard("nothing happens until this is awaited")]] FromCallback final
     : private detail::StopHook {
  public:
+  /// What from_callback() returns.
   explicit FromCallback(F initiate) : StopHook(&cancel), initiate_(std::move(initiate)) {}
   FromCallback(FromCallback&& other) noexcept(std::is_nothrow_move_constructible_v<F>)
       : StopHook(&cancel), initiate_(std::move(other.initiate_)) {

@@ -22,6 +22,7 @@ class LoopGroupState;
 
 namespace tambour {
 
+/// The threads of a LoopGroup and their loops.
 struct LoopGroupOptions {
   /// The number of threads. 0: the number of processors available to the process
   /// (sched_getaffinity(2)).
