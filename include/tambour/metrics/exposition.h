@@ -12,6 +12,7 @@
 
 namespace tambour::metrics {
 
+/// The format that a scraper asks for.
 enum class Format : std::uint8_t {
   prometheus_text,  ///< Text format of Prometheus, version 0.0.4.
   open_metrics,     ///< OpenMetrics, version 1.0.
@@ -26,6 +27,7 @@ enum class Format : std::uint8_t {
 /// Thread: one at a time. Lifetime: at most that of the registry.
 class Exposition {
  public:
+  /// Formats nothing yet. `registry` must exist as long as this object.
   explicit Exposition(const Registry& registry, Format format = Format::prometheus_text) noexcept
       : registry_(registry), format_(format) {}
 

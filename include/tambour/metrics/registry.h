@@ -52,8 +52,10 @@ class Counter {
 /// Lifetime: that of the Registry. Thread: any. Allocates nothing.
 class Gauge {
  public:
+  /// Sets the value, or adds to it; `amount` may be negative.
   void set(double value) noexcept;
   void add(double amount) noexcept;
+  /// The present value.
   [[nodiscard]] double value() const noexcept;
 
  private:
@@ -121,6 +123,7 @@ Gauge Family<Gauge>::with(std::span<const std::string_view> values) const;
 template <>
 Histogram Family<Histogram>::with(std::span<const std::string_view> values) const;
 
+/// The limit of a metric with labels.
 struct LabelOptions {
   /// The number of series that a metric may have, so that label values that come from clients
   /// cannot use memory without limit. Each series takes about 300 bytes, a histogram of 14 bounds
@@ -178,12 +181,14 @@ class Registry {
   Registry& operator=(const Registry&) = delete;
   ~Registry();
 
+  /// `help`: a sentence for the reader of the metrics.
   [[nodiscard]] Counter counter(std::string name, std::string help);
   [[nodiscard]] Gauge gauge(std::string name, std::string help);
   /// `bounds` are the upper bounds of the buckets, ascending and finite, 1 to 60.
   [[nodiscard]] Histogram histogram(std::string name, std::string help,
                                     std::span<const double> bounds = duration_bounds);
 
+  /// Metrics with labels, whose values with() gets.
   [[nodiscard]] Family<Counter> counters(std::string name, std::string help,
                                          std::vector<std::string> labels,
                                          LabelOptions options = {});
