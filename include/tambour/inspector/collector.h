@@ -46,6 +46,7 @@ namespace tambour::inspector {
 /// else may be called on any thread. The functions throw std::bad_alloc.
 class Collector {
  public:
+  /// Adds nothing yet.
   explicit Collector(metrics::Registry& registry);
   Collector(const Collector&) = delete;
   Collector& operator=(const Collector&) = delete;

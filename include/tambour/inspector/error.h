@@ -10,11 +10,13 @@
 
 namespace tambour::inspector {
 
+/// Why an inspector does not start.
 enum class ErrorCode {
   /// The address is not a loopback address, and InspectorOptions::authenticate is not set.
   not_authenticated = 1,
 };
 
+/// The category "tambour.inspector", whose values are those of ErrorCode. Any thread.
 [[nodiscard]] const std::error_category& error_category() noexcept;
 
 inline Error make_error_code(ErrorCode code) noexcept {
