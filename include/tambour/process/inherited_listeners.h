@@ -84,6 +84,7 @@ struct PassedListener {
   std::string name;
 };
 
+/// What the next process of a zero-downtime restart gets.
 struct NewProcessOptions {
   /// argv; the first element is the path of the program. Empty: the current program, without
   /// arguments.

@@ -63,6 +63,7 @@ enum class ProcessGroup : std::uint8_t {
   session,    ///< A new session without a controlling terminal, and a new group.
 };
 
+/// A file descriptor that the child gets besides the standard streams.
 struct PassedDescriptor {
   int fd = -1;  ///< The parent's file descriptor; the parent keeps it.
   int as = -1;  ///< The file descriptor in the child; 3 or more.
@@ -83,6 +84,7 @@ struct ProcessCredentials {
   std::vector<gid_t> supplementary_groups{};
 };
 
+/// The program that Process::spawn() starts, and its environment.
 struct ProcessOptions {
   /// argv. The first element is the program unless `program` is set.
   std::vector<std::string> arguments{};
@@ -171,6 +173,7 @@ std::vector<std::string> current_environment();
 /// and other code must not wait for the process.
 class Process final {
  public:
+  /// The callback of on_exit(), which gets the status.
   using Function = Callback<void(const ChildStatus&)>;
 
   /// Starts a program; blocks until the child has executed it. Safe in multithreaded programs. On
