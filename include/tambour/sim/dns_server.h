@@ -67,6 +67,7 @@ class DnsServer {
   DnsServer& operator=(const DnsServer&) = delete;
   ~DnsServer();
 
+  /// Adds a record to the zone. Throws std::bad_alloc.
   void add(dns::Record record);
   /// An IPv4 or IPv6 address of a name. Throws std::system_error if either is malformed.
   void add(std::string_view name, std::string_view address, std::uint32_t ttl = 60);

@@ -89,6 +89,7 @@ class Host final : public detail::VirtualHost {
  public:
   static constexpr int first_descriptor = 1024;
 
+  /// For Simulation::add_host().
   explicit Host(std::unique_ptr<detail::Machine> machine) noexcept;
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
@@ -100,6 +101,7 @@ class Host final : public detail::VirtualHost {
   /// Options for an EventLoop on this host.
   [[nodiscard]] LoopOptions loop_options() noexcept;
 
+  /// The name that was given to add_host().
   [[nodiscard]] const std::string& name() const noexcept;
   /// "10.0.0.1" for the first host. The host itself can also use 127.0.0.1.
   [[nodiscard]] std::string ip() const;
@@ -107,7 +109,7 @@ class Host final : public detail::VirtualHost {
   [[nodiscard]] sockaddr_in endpoint(std::uint16_t port) const noexcept;
   [[nodiscard]] sockaddr_in6 endpoint6(std::uint16_t port) const noexcept;
 
-  // AF_INET, AF_INET6 and AF_UNIX; SOCK_STREAM and SOCK_DGRAM.
+  /// As the system calls of these names. AF_INET, AF_INET6 and AF_UNIX; SOCK_STREAM and SOCK_DGRAM.
   int socket(int domain, int type, int protocol) noexcept;
   int socketpair(int domain, int type, int protocol, int* fds) noexcept;
   int pipe2(int* fds, int flags) noexcept;
@@ -116,6 +118,7 @@ class Host final : public detail::VirtualHost {
   int dup2(int fd, int number) noexcept;  ///< EBADF if below `first_descriptor`.
   int close(int fd) noexcept;
 
+  /// As the system calls of these names, on the sockets of this host.
   int bind(int fd, const sockaddr* address, socklen_t size) noexcept;
   int listen(int fd, int backlog) noexcept;
   int accept4(int fd, sockaddr* address, socklen_t* size, int flags) noexcept;
@@ -165,6 +168,7 @@ class Host final : public detail::VirtualHost {
   /// 0, EAI_NONAME, or EAI_SYSTEM after fail_next().
   int look_up(const char* name, int family, std::vector<sockaddr_storage>& found);
 
+  /// As the system calls of these names, on the descriptors of this host. They never block.
   ssize_t read(int fd, void* into, std::size_t size) noexcept;
   ssize_t write(int fd, const void* from, std::size_t size) noexcept;
   ssize_t readv(int fd, const iovec* buffers, int count) noexcept;

@@ -136,6 +136,7 @@ class Simulation {
   /// meanwhile; no loop runs.
   void spend(Duration time);
 
+  /// The virtual time of the loops, and of the wall clock.
   [[nodiscard]] TimePoint now() const noexcept;
   [[nodiscard]] std::chrono::sys_time<Duration> wall_now() const noexcept;
   /// Sets the wall clock of all hosts, like clock_settime(2). Only wall-clock timers are affected.
@@ -177,6 +178,7 @@ struct Seeds {
   std::uint64_t count = 1000;
 };
 
+/// A run that has failed, with what is needed to repeat it.
 struct Failure {
   std::uint64_t seed = 0;
   std::string message;     ///< The exception's message, or the text passed to Simulation::fail().
