@@ -45,6 +45,7 @@ struct Pem {
   std::string text{};  ///< Used if `path` is empty.
 
   [[nodiscard]] bool empty() const noexcept { return path.empty() && text.empty(); }
+  /// Of a file, which is read when the context is created or reloaded, or of a text.
   [[nodiscard]] static Pem file(std::string path) { return {.path = std::move(path)}; }
   [[nodiscard]] static Pem memory(std::string text) { return {.text = std::move(text)}; }
 };
@@ -113,6 +114,7 @@ struct Options {
   std::function<void(const Failure& failure)> on_failure{};
 };
 
+/// What a ServerContext presents and demands.
 struct ServerOptions : Options {
   /// At least one. A client that sends no name, or an unknown one, gets the first. Certificates
   /// with keys of different types for the same name are all used.
@@ -141,6 +143,7 @@ struct ServerOptions : Options {
   static constexpr std::size_t early_data_bytes_limit = 16384;
 };
 
+/// What a ClientContext presents and demands.
 struct ClientOptions : Options {
   /// The certificate of the client. At most one.
   std::vector<Identity> identities{};

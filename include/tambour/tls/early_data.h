@@ -29,6 +29,7 @@ namespace tambour::tls {
 /// Bytes whose repeated processing by the server does no harm.
 struct Replayable {
   Replayable() = default;
+  /// `text`: the bytes.
   explicit Replayable(std::string text) noexcept : bytes(std::move(text)) {}
 
   std::string bytes{};

@@ -52,6 +52,7 @@ enum class ErrorCode : int {
   bad_configuration,  ///< Another option is invalid.
 };
 
+/// The category "tambour.tls", whose values are those of ErrorCode. Any thread.
 const std::error_category& error_category() noexcept;
 
 [[nodiscard]] inline Error make_error_code(

@@ -32,6 +32,7 @@ namespace tambour::tls {
 /// Not an aggregate, because GCC 12 destroys an aggregate in braces inside co_await twice.
 struct Host {
   // NOLINTBEGIN(google-explicit-constructor): a name is a host.
+  /// `server_port` 0: that of the peer; see `port`.
   Host(std::string host_name, std::uint16_t server_port = 0) noexcept
       : name(std::move(host_name)), port(server_port) {}
   Host(const char* host_name, std::uint16_t server_port = 0) : name(host_name), port(server_port) {}

@@ -16,6 +16,7 @@
 
 namespace tambour::tls {
 
+/// TLS 1.2 (RFC 5246) or TLS 1.3 (RFC 8446). There are no older ones.
 enum class Version : std::uint8_t { tls12, tls13 };
 
 /// What happened to early data (0-RTT).
@@ -50,6 +51,7 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
+  /// The version that was negotiated.
   [[nodiscard]] virtual Version version() const noexcept = 0;
   /// The IANA name, for example "TLS_AES_128_GCM_SHA256".
   [[nodiscard]] virtual std::string_view cipher() const noexcept = 0;
