@@ -146,6 +146,7 @@ class DatagramBatch {
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
   [[nodiscard]] std::size_t bytes_each() const noexcept { return bytes_each_; }
 
+  /// Iterates over the datagrams from the first to the last.
   class Iterator {
    public:
     using value_type = Datagram;

@@ -26,6 +26,7 @@ namespace tambour {
 class EventLoop;
 class UdpSocket;
 
+/// The options of a UdpSocket: ip(7), udp(7), socket(7).
 struct UdpOptions {
   /// SO_REUSEADDR: several sockets receive the datagrams of a multicast group.
   bool reuse_address = false;
