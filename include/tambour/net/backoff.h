@@ -24,6 +24,7 @@ class EventLoop;
 /// Thread: must be used on the loop's thread. Lifetime: the loop must exist longer.
 class Backoff {
  public:
+  /// `loop` supplies the random part of the delays.
   Backoff(EventLoop& loop, const RetryPolicy& policy) noexcept;
 
   /// The delay before the next attempt; no value if `attempts_max` attempts have been made. Call it

@@ -39,8 +39,7 @@ class ByteStreamImplementation {
   /// Closes the stream.
   virtual ~ByteStreamImplementation() = default;
 
-  // As the functions of ByteStream.
-
+  /// As the functions of ByteStream.
   [[nodiscard]] virtual EventLoop& loop() const noexcept = 0;
   [[nodiscard]] virtual bool is_open() const noexcept = 0;
   [[nodiscard]] virtual Task<Result<std::size_t>> read(Buffer& into, std::size_t bytes_max) = 0;
@@ -78,6 +77,7 @@ class ByteStream {
   explicit ByteStream(std::unique_ptr<ByteStreamImplementation> implementation) noexcept
       : implementation_(std::move(implementation)) {}
 
+  /// False after close() and a move, and for a default-constructed stream.
   [[nodiscard]] bool is_open() const noexcept {
     return implementation_ != nullptr && implementation_->is_open();
   }

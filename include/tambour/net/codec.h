@@ -87,9 +87,11 @@ struct SizeOptions {
 /// returns without waiting.
 class [[nodiscard("nothing is read until this is awaited")]] MessageWait {
  public:
+  /// What ends a message: see the options.
   using Framing = std::variant<LineOptions, LengthOptions, SizeOptions>;
   static constexpr bool is_cancel_safe = true;
 
+  /// What read_line(), read_message() and read_exactly() return.
   MessageWait(Stream& stream, Buffer& buffer, const Framing& framing) noexcept
       : stream_(&stream), buffer_(&buffer), framing_(framing) {}
 

@@ -35,6 +35,7 @@ enum class WhenSlow : std::uint8_t {
   close,  ///< The member is closed; on_close gets ENOBUFS.
 };
 
+/// What happens to members of a ConnectionGroup that read slowly.
 struct ConnectionGroupOptions {
   /// In bytes. A member below this limit gets the whole message, whose bytes it shares with the
   /// other members. ConnectionLimits::unsent_bytes_max applies too.

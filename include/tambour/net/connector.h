@@ -118,10 +118,12 @@ enum class ConnectStep : std::uint8_t {
 class ConnectError : public Error {
  public:
   ConnectError() noexcept = default;
+  /// An error of a step.
   ConnectError(const Error& error,  // NOLINT(google-explicit-constructor): as a Result has it.
                ConnectStep step = ConnectStep::none) noexcept
       : Error(error), step_(step) {}
 
+  /// The step that has failed; ConnectStep::none if it is not known.
   [[nodiscard]] ConnectStep step() const noexcept { return step_; }
   /// The message, after the step: "connecting: Connection refused". Throws std::bad_alloc.
   [[nodiscard]] std::string describe() const;
@@ -136,6 +138,7 @@ class ConnectError : public Error {
 class ConnectedStream : public SocketStream {
  public:
   ConnectedStream() = default;
+  /// For code that connects in another way, such as tests.
   explicit ConnectedStream(SocketStream stream, ServiceTarget server = {},
                            std::string proxy = {}) noexcept
       : SocketStream(std::move(stream)), server_(std::move(server)), proxy_(std::move(proxy)) {}
@@ -156,6 +159,7 @@ template <>
 inline constexpr bool is_stream_of_any_family<ConnectedStream> = true;
 }  // namespace detail
 
+/// What connect() returns.
 using ConnectResult = Result<ConnectedStream, ConnectError>;
 
 /// Connects to the first of `addresses` that answers, by Happy Eyeballs (RFC 8305): the address

@@ -43,6 +43,8 @@ class Endpoint {
   /// notation).
   [[nodiscard]] static Result<Endpoint> unix_name(std::string_view name);
 
+  /// All addresses of this machine, for listening, or its loopback address. Port 0 lets the system
+  /// choose one.
   static Endpoint any_v4(std::uint16_t port) noexcept;
   static Endpoint any_v6(std::uint16_t port) noexcept;
   static Endpoint loopback_v4(std::uint16_t port) noexcept;

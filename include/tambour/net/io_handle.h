@@ -45,6 +45,7 @@ struct LoopChange;
 /// Thread: must be used on the loop's thread; see move_to().
 class IoHandle {
  public:
+  /// False after close(), release() and a move, and for a default-constructed handle.
   [[nodiscard]] bool is_open() const noexcept { return fd_ >= 0; }
   /// The file descriptor, which the handle still owns; -1 if the handle is closed.
   [[nodiscard]] int fd() const noexcept { return fd_; }

@@ -24,6 +24,7 @@ enum class AddressFamily : std::uint8_t { any, v4, v6 };
 /// families report for IPv4 peers, are other addresses than the IPv4 addresses: see unmapped().
 class IpAddress {
  public:
+  /// The bytes of an address in network byte order.
   using V4Bytes = std::array<std::uint8_t, 4>;
   using V6Bytes = std::array<std::uint8_t, 16>;
 
@@ -46,6 +47,7 @@ class IpAddress {
   /// 16.
   [[nodiscard]] static Result<IpAddress> from_bytes(std::span<const std::uint8_t> bytes) noexcept;
 
+  /// 0.0.0.0 and ::, for listening on all addresses; 127.0.0.1 and ::1.
   static constexpr IpAddress any_v4() noexcept { return {}; }
   static constexpr IpAddress any_v6() noexcept { return IpAddress(V6Bytes{}); }
   static constexpr IpAddress loopback_v4() noexcept { return IpAddress(V4Bytes{127, 0, 0, 1}); }

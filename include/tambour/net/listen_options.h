@@ -52,8 +52,10 @@ enum class ProxyProtocol : std::uint8_t { off, required };
 /// it down. The server accepts no more connections from it; its connections are not affected.
 class ListenerError final : public std::system_error {
  public:
+  /// An error of the listener at `at`.
   ListenerError(const Error& error, const Endpoint& at)
       : std::system_error(error, "listener at " + at.to_string()), endpoint_(at) {}
+  /// The endpoint of the listener.
   [[nodiscard]] const Endpoint& endpoint() const noexcept { return endpoint_; }
 
  private:

@@ -32,6 +32,7 @@ class PipeStream final : public Stream {
   [[nodiscard]] static Result<Ends> open(EventLoop& loop) noexcept;
 };
 
+/// Both ends of a pipe.
 struct PipeStream::Ends {
   PipeStream reader;
   PipeStream writer;

@@ -42,6 +42,7 @@ enum class ProxyError : int {
   socks_address_not_supported,  ///< 8
 };
 
+/// The category "tambour.proxy", whose values are those of ProxyError. Any thread.
 const std::error_category& proxy_category() noexcept;
 
 [[nodiscard]] inline Error make_error_code(

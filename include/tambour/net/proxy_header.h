@@ -20,6 +20,7 @@ namespace tambour {
 /// An extension field (TLV) of a version 2 header: a type, and a value whose meaning depends on the
 /// type.
 struct ProxyField {
+  /// The registered types: proxy-protocol.txt of HAProxy, section 2.2.
   enum Type : std::uint8_t {
     alpn = 0x01,       ///< The application protocol, as negotiated by TLS (RFC 7301).
     authority = 0x02,  ///< The host name requested by the client, in UTF-8: SNI.

@@ -201,6 +201,7 @@ class StreamServerGroup final : public StreamServerGroupBase {
       : StreamServerGroupBase(std::move(base)) {}
 };
 
+/// The servers of a group for TCP, and for Unix sockets.
 using TcpServerGroup = StreamServerGroup<TcpStream>;
 using UnixServerGroup = StreamServerGroup<UnixStream>;
 

@@ -24,6 +24,7 @@ class SocketStream : public Stream {
   /// `socket` must be a connected stream socket. Waits on it fail with ECANCELED.
   explicit SocketStream(Socket&& socket) noexcept;
 
+  /// The own endpoint: getsockname(2), whose errors it returns.
   [[nodiscard]] Result<Endpoint> local_endpoint() const noexcept;
   /// For a proxied stream, the endpoint that the proxy reported.
   [[nodiscard]] Result<Endpoint> peer_endpoint() const noexcept;

@@ -42,6 +42,7 @@ struct ConnectFailure {
   std::optional<Duration> retry_delay{};
 };
 
+/// How a StreamClient connects, and connects again.
 struct StreamClientOptions {
   /// The options of each attempt: TLS, a proxy and the others. An attempt may try several
   /// addresses, until `connect.timeout`.

@@ -20,6 +20,7 @@ enum class StreamError : int {
   truncated,  ///< The stream ended within a message.
 };
 
+/// The category "tambour.stream", whose values are those of StreamError. Any thread.
 const std::error_category& stream_category() noexcept;
 
 [[nodiscard]] inline Error make_error_code(

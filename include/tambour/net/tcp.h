@@ -8,6 +8,7 @@
 
 namespace tambour {
 
+/// A server for TCP on one loop.
 using TcpServer = StreamServer<TcpStream>;
 
 }  // namespace tambour

@@ -8,6 +8,7 @@
 
 namespace tambour {
 
+/// A server for Unix sockets on one loop.
 using UnixServer = StreamServer<UnixStream>;
 
 }  // namespace tambour

@@ -26,6 +26,7 @@
 
 namespace tambour {
 
+/// The options of a UnixDatagramSocket.
 struct UnixDatagramOptions {
   /// SO_RCVBUF and SO_SNDBUF, capped by the system's maximum. 0: the system's default.
   std::size_t receive_buffer_bytes = 0;
@@ -64,6 +65,7 @@ class UnixDatagramSocket final : public IoHandle {
   /// Releases ownership of the file descriptor and returns it.
   using IoHandle::release;
 
+  /// The own name, and that of the peer of a connected socket: getsockname(2), getpeername(2).
   [[nodiscard]] Result<Endpoint> local_endpoint() const noexcept;
   [[nodiscard]] Result<Endpoint> peer_endpoint() const noexcept;
 
@@ -72,6 +74,7 @@ class UnixDatagramSocket final : public IoHandle {
   /// and with EPERM if it is connected to another socket.
   [[nodiscard]] Result<> connect(const Endpoint& to) noexcept;
 
+  /// What receive() returns.
   struct Received {
     std::size_t size = 0;                 ///< The number of bytes. A datagram may be empty.
     bool is_truncated = false;            ///< It was longer: the rest is lost.

@@ -27,6 +27,7 @@ struct UnixDatagram {
   std::optional<Endpoint> address{};
   bool is_truncated = false;  ///< Received: it was longer than `bytes_each`.
 
+  /// The bytes as a text.
   [[nodiscard]] std::string_view text() const noexcept {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   }
@@ -50,6 +51,7 @@ class UnixDatagramBatch {
 
   [[nodiscard]] std::size_t size() const noexcept { return datagrams_.size() - first_; }
   [[nodiscard]] bool empty() const noexcept { return size() == 0; }
+  /// The size of the longest datagram that is received whole.
   [[nodiscard]] std::size_t bytes_each() const noexcept { return bytes_each_; }
   [[nodiscard]] const UnixDatagram& operator[](std::size_t index) const noexcept {
     return datagrams_[first_ + index];

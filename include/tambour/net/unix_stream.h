@@ -62,6 +62,7 @@ class UnixStream final : public SocketStream {
   [[nodiscard]] Task<Result<>> send(std::span<const std::byte> bytes,
                                     std::span<const int> descriptors);
 
+  /// What receive() returns.
   struct Received {
     std::size_t size = 0;               ///< The number of bytes; 0: end of file.
     std::vector<UniqueFd> descriptors;  ///< Close-on-exec.
