@@ -26,6 +26,7 @@ enum class Authentication : std::uint8_t {
   digest,
 };
 
+/// A user and a password, in UTF-8: RFC 7617.
 struct BasicCredentials {
   std::string user{};
   std::string password{};

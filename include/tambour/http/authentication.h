@@ -19,6 +19,7 @@
 
 namespace tambour::http {
 
+/// A copyable function of a request and its credentials that returns `bool` or `Task<bool>`.
 template <class F, class Credentials>
 concept VerifierFunction =
     std::copy_constructible<F> && std::invocable<F&, Request&, const Credentials&> &&
@@ -35,6 +36,7 @@ class Verifier {
  public:
   Verifier() = default;
 
+  /// Owns a copy of `function`. Throws std::bad_alloc.
   template <class F>
     requires(!std::same_as<F, Verifier>) && VerifierFunction<F, Credentials>
   // NOLINTNEXTLINE(google-explicit-constructor): functions are passed as verifiers.

@@ -40,6 +40,7 @@ namespace tambour::http {
 /// if the handler sends none, the server answers with status_for(error): 400, 408 or 413.
 class IncomingBody {
  public:
+  /// For the library, and for programs that have a BodyStream of their own. Null: an empty body.
   explicit IncomingBody(BodyStream* stream) noexcept;
   IncomingBody(const IncomingBody&) = delete;
   IncomingBody& operator=(const IncomingBody&) = delete;

@@ -55,6 +55,7 @@ class EventLoop;
 
 namespace tambour::http {
 
+/// How a Client connects, and its limits. See docs/http-client.md.
 struct ClientOptions {
   /// How connections are opened. `connect.tls` is for URLs with the scheme "https"; if it is empty,
   /// a context with the certificates of the system is created for the first of them, which reads
@@ -182,6 +183,7 @@ class BodySource {
 /// braces inside a co_await expression twice.
 struct ClientRequest {
   ClientRequest() = default;
+  /// A GET of the URL `to`, or a request with another method and a body.
   explicit ClientRequest(std::string to) : url(std::move(to)) {}
   ClientRequest(Method chosen, std::string to, Buffer content = {})
       : method(chosen), url(std::move(to)), body(std::move(content)) {}
@@ -246,6 +248,7 @@ class ClientResponse {
   ClientResponse& operator=(ClientResponse&& other) noexcept;
   ~ClientResponse();
 
+  /// The head of the last response, after redirects.
   [[nodiscard]] const ResponseHead& head() const noexcept;
   [[nodiscard]] Status status() const noexcept { return head().status; }
   [[nodiscard]] const Fields& headers() const noexcept { return head().fields; }
@@ -297,6 +300,7 @@ class ClientResponse {
 /// The response to a request for another protocol, and the connection, which carries that protocol.
 /// Not an aggregate, because of GCC 12: see ClientRequest.
 struct UpgradedResponse {
+  /// For the library.
   UpgradedResponse(ClientResponse received, ByteStream connection) noexcept
       : response(std::move(received)), stream(std::move(connection)) {}
 
@@ -328,6 +332,7 @@ struct UpgradedResponse {
 /// returned may outlive it.
 class Client {
  public:
+  /// Opens no connection yet. Throws std::bad_alloc.
   explicit Client(EventLoop& loop, ClientOptions options = {});
   Client(Client&& other) noexcept;
   Client& operator=(Client&& other) noexcept;
@@ -342,6 +347,7 @@ class Client {
   /// stop. Throws std::bad_alloc.
   [[nodiscard]] Task<Result<ClientResponse>> send(ClientRequest request);
 
+  /// send() with the method and the body of their name.
   [[nodiscard]] Task<Result<ClientResponse>> get(std::string url);
   [[nodiscard]] Task<Result<ClientResponse>> post(std::string url, std::string_view content_type,
                                                   Buffer body);

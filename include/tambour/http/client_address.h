@@ -19,6 +19,7 @@ namespace tambour::http {
 /// and is ignored.
 enum class ForwardingField : std::uint8_t { x_forwarded_for, forwarded };
 
+/// Which peers are proxies whose fields are trusted.
 struct ClientAddressOptions {
   std::vector<IpNetwork> trusted{};  ///< The networks of the proxies.
   /// The peers on Unix sockets are proxies.

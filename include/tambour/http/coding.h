@@ -17,6 +17,7 @@
 
 namespace tambour::http {
 
+/// A content coding: RFC 9110, section 8.4.1.
 enum class Coding : std::uint8_t {
   gzip,     ///< RFC 1952; also called "x-gzip".
   deflate,  ///< The zlib format of RFC 1950. Decoded, but never offered or chosen by default. In

@@ -17,6 +17,7 @@
 
 namespace tambour::http {
 
+/// Which responses compress() compresses, and how.
 struct CompressOptions {
   /// In the order of preference, which decides between codings that the client accepts equally.
   /// Those that are not available are ignored.

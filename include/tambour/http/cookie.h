@@ -53,6 +53,7 @@ enum class SameSite : std::uint8_t {
 /// A cookie that a response sets. Not an aggregate: see ClientRequest.
 struct SetCookie {
   SetCookie() = default;
+  /// A cookie of the client's session, for the host of the server and all paths.
   SetCookie(std::string given_name, std::string its_value)
       : name(std::move(given_name)), value(std::move(its_value)) {}
 
@@ -97,6 +98,7 @@ Result<> remove_cookie(Fields& fields, std::string_view name, std::string_view p
 /// and value have more than 4096 bytes, or if there is a control character. Throws std::bad_alloc.
 [[nodiscard]] Result<SetCookie> parse_set_cookie(std::string_view text);
 
+/// The limits of a CookieJar.
 struct CookieJarOptions {
   std::size_t cookies_max = 3000;
   /// Of one site: a registrable domain and the hosts below it.
@@ -153,7 +155,9 @@ class CookieJar {
   [[nodiscard]] std::vector<Entry> entries() const;
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  /// Removes all cookies.
   void clear() noexcept;
+  /// Removes the cookies that have expired at `now`. store() does it when the jar is full.
   void remove_expired(WallTime now) noexcept;
 
   /// True if both URLs have the scheme and the registrable domain in common.

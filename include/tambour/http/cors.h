@@ -15,6 +15,7 @@
 
 namespace tambour::http {
 
+/// What cors() allows pages of other origins.
 struct CorsOptions {
   /// The origins that are allowed, as browsers send them: "https://example.org", with a port if it
   /// is not the default one, without "/" at the end. "*" allows every origin, but not together with

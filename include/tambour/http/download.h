@@ -48,6 +48,7 @@ struct DownloadOptions {
   Callback<void(std::uint64_t bytes, std::optional<std::uint64_t> total)> on_progress{};
 };
 
+/// What download() has received.
 struct DownloadedFile {
   std::uint64_t bytes = 0;
   std::uint64_t resumed_bytes = 0;  ///< That an earlier call had received.
@@ -60,16 +61,19 @@ struct DownloadedFile {
 class DownloadError : public Error {
  public:
   DownloadError() noexcept = default;
+  /// An error, with the status of the response if one has arrived.
   DownloadError(const Error& error,  // NOLINT(google-explicit-constructor): as a Result has it.
                 std::optional<Status> status = std::nullopt) noexcept
       : Error(error), status_(status) {}
 
+  /// Not set if there was no response.
   [[nodiscard]] std::optional<Status> status() const noexcept { return status_; }
 
  private:
   std::optional<Status> status_;
 };
 
+/// What download() returns.
 using DownloadResult = Result<DownloadedFile, DownloadError>;
 
 /// Downloads `url` to the file `path`, which appears with all of its contents at once, and replaces

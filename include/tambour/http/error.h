@@ -124,6 +124,7 @@ enum class ErrorCode : int {
   bad_content_range,  ///< Content-Range is not the range that was requested.
 };
 
+/// The category "tambour.http", whose values are those of ErrorCode. Any thread.
 const std::error_category& error_category() noexcept;
 
 [[nodiscard]] inline Error make_error_code(

@@ -89,6 +89,7 @@ class EventReader {
   Buffer input_;
 };
 
+/// How an EventSource reconnects, and its limits.
 struct EventSourceOptions {
   /// The delays before the client reconnects. `delay` is used until the server sends another one in
   /// a "retry" field; it doubles with each failed attempt, up to `delay_max`, which also limits the

@@ -31,6 +31,7 @@ struct ServerEvent {
   std::optional<std::chrono::milliseconds> retry{};
 };
 
+/// How an EventStream notices that the client has gone.
 struct EventStreamOptions {
   /// After this time without data, a comment is sent, because proxies close connections that are
   /// silent, and only a write detects that a client has vanished. Zero: no comments.
@@ -42,12 +43,14 @@ struct EventStreamOptions {
 /// Thread: must be used on the loop's thread of the connection.
 class EventStream {
  public:
+  /// For the library, which passes the stream to the handler.
   EventStream(Request& request, Response& response) noexcept
       : request_(&request), response_(&response) {}
   EventStream(const EventStream&) = delete;
   EventStream& operator=(const EventStream&) = delete;
   ~EventStream() = default;
 
+  /// The request that the stream answers.
   [[nodiscard]] Request& request() noexcept { return *request_; }
   /// The id of the last event that the client has received on an earlier connection; empty if there
   /// is none. Sent by the client: it may be any text.

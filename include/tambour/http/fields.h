@@ -69,6 +69,7 @@ class Fields {
     return field_of(entries_[index]);
   }
 
+  /// Iterates over the fields in the order in which they were received or added.
   class Iterator {
    public:
     using value_type = Field;
@@ -76,6 +77,7 @@ class Fields {
     using iterator_concept = std::forward_iterator_tag;
 
     Iterator() = default;
+    /// `index`: of the field that it refers to.
     Iterator(const Fields& fields, std::size_t index) noexcept : fields_(&fields), index_(index) {}
     Field operator*() const noexcept { return (*fields_)[index_]; }
     Iterator& operator++() noexcept {
@@ -101,6 +103,7 @@ class Fields {
   [[nodiscard]] bool contains(std::string_view name) const noexcept {
     return find(name, 0) != size();
   }
+  /// The number of fields with this name, without regard to case.
   [[nodiscard]] std::size_t count(std::string_view name) const noexcept;
   /// The index of the first field with this name at or after `from`; size() if there is none.
   [[nodiscard]] std::size_t find(std::string_view name, std::size_t from = 0) const noexcept;

@@ -14,6 +14,7 @@
 
 namespace tambour::http {
 
+/// How a handler of files answers.
 struct FileOptions {
   /// The file that answers a path that is a directory and ends with "/"; empty: 404.
   std::string index = "index.html";

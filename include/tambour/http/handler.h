@@ -17,6 +17,7 @@
 
 namespace tambour::http {
 
+/// A copyable function of a request and its response that returns `void` or `Task<>`.
 template <class F>
 concept HandlerFunction = std::copy_constructible<F> && std::invocable<F&, Request&, Response&> &&
                           (std::is_void_v<std::invoke_result_t<F&, Request&, Response&>> ||
@@ -29,6 +30,7 @@ class Handler {
  public:
   Handler() = default;
 
+  /// Owns a copy of `function`. Throws std::bad_alloc.
   template <class F>
     requires(!std::same_as<F, Handler>) && HandlerFunction<F>
   // NOLINTNEXTLINE(google-explicit-constructor): functions are passed as handlers.

@@ -24,6 +24,7 @@
 
 namespace tambour::http {
 
+/// The limits of an HstsStore.
 struct HstsOptions {
   std::size_t hosts_max = 10'000;
   /// Of one site: a registrable domain and the hosts below it, as for cookies.

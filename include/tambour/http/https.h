@@ -14,6 +14,7 @@
 
 namespace tambour::http {
 
+/// Where redirect_to_https() redirects to.
 struct HttpsRedirectOptions {
   std::uint16_t port = 443;
   /// 308 keeps the method and the body; 301 lets old clients change POST into GET.
@@ -29,6 +30,7 @@ struct HttpsRedirectOptions {
 ///   auto plain = http::Server::listen(loop, port_80, http::redirect_to_https());
 [[nodiscard]] Handler redirect_to_https(HttpsRedirectOptions options = {});
 
+/// The policy that strict_transport() sends: RFC 6797.
 struct StrictTransportOptions {
   /// How long browsers use only HTTPS for the host. Start with a few minutes: the policy cannot be
   /// revoked over HTTP. Zero removes it.

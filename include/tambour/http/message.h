@@ -20,6 +20,7 @@
 
 namespace tambour::http {
 
+/// The version of a message.
 enum class Version : std::uint8_t {
   http_1_0 = 10,
   http_1_1 = 11,  ///< Also later minor versions, which are compatible (RFC 9110, section 2.5).

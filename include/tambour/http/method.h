@@ -39,6 +39,7 @@ class Method {
   /// Fails with http::ErrorCode::bad_method_name if `name` is not a token, or longer than size_max.
   [[nodiscard]] static Result<Method> parse(std::string_view name) noexcept;
 
+  /// The name, for example "GET"; methods are case-sensitive.
   [[nodiscard]] constexpr std::string_view name() const noexcept { return {text_.data(), size_}; }
 
   /// True if the method is defined to read only (RFC 9110, section 9.2.1): GET, HEAD, OPTIONS,

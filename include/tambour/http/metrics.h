@@ -14,6 +14,7 @@
 
 namespace tambour::http {
 
+/// The limits of http::Metrics.
 struct MetricsOptions {
   /// The combinations of method and route that are counted separately. Further ones are counted as
   /// "(other)".

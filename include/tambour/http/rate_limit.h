@@ -18,6 +18,7 @@
 
 namespace tambour::http {
 
+/// How many requests a RateLimiter allows each client.
 struct RateLimitOptions {
   std::uint64_t requests = 100;               ///< In each `period`, on average; between 1 and 10^9.
   Duration period = std::chrono::minutes(1);  ///< From 1 ms to 400 days.
@@ -42,6 +43,7 @@ struct RateLimitDecision {
   Duration reset_after{};  ///< Until the client may make a whole burst again.
 };
 
+/// Counts of a RateLimiter since it was made.
 struct RateLimitStats {
   std::uint64_t allowed = 0;
   std::uint64_t refused = 0;

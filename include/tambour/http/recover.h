@@ -13,6 +13,7 @@
 
 namespace tambour::http {
 
+/// What recover() does with exceptions.
 struct RecoverOptions {
   /// Invoked with each exception, for logs, instead of ServerOptions::on_exception.
   std::function<void(const Request&, const std::exception_ptr&)> on_exception{};

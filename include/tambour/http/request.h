@@ -54,6 +54,8 @@ class RequestConnection {
                     std::unique_ptr<Endpoint>& peer) noexcept
       : loop_(&loop), stream_(&stream), peer_(&peer) {}
 
+  /// The loop of the connection, and the endpoint on which the server has accepted it:
+  /// getsockname(2).
   [[nodiscard]] EventLoop& loop() const noexcept { return *loop_; }
   [[nodiscard]] Result<Endpoint> local_endpoint() const noexcept;
   /// For a proxied connection, the endpoint that the proxy reported. Asks the kernel once for each
@@ -87,6 +89,7 @@ concept ParameterType =
 /// Thread: must be used on the loop's thread of its connection.
 class Request {
  public:
+  /// For the library.
   explicit Request(detail::Exchange* exchange) noexcept : exchange_(exchange), body_(nullptr) {}
   Request(const Request&) = delete;
   Request& operator=(const Request&) = delete;
@@ -101,6 +104,7 @@ class Request {
   [[nodiscard]] std::optional<std::string_view> query() const noexcept { return head().query(); }
   [[nodiscard]] const Fields& headers() const noexcept { return head().fields; }
 
+  /// The body, which is received while the handler reads it.
   [[nodiscard]] IncomingBody& body() noexcept { return body_; }
   /// The bytes of the body that were read so far, as they were received: without the framing of
   /// chunks, before decoding.

@@ -14,6 +14,7 @@
 
 namespace tambour::http {
 
+/// Where request_id() finds and puts the id.
 struct RequestIdOptions {
   std::string field = "X-Request-Id";
   /// Peers whose ids are accepted: proxies that set the field themselves. Any other peer could send

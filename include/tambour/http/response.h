@@ -58,6 +58,7 @@ class IncomingBody;
 /// Thread: must be used on the loop's thread of its connection.
 class Response {
  public:
+  /// For the library.
   explicit Response(detail::Exchange* exchange) noexcept : exchange_(exchange) {}
   Response(const Response&) = delete;
   Response& operator=(const Response&) = delete;

@@ -68,6 +68,7 @@ class Router {
 
   /// All functions that add something return this router.
   Router& add(const Method& method, std::string_view pattern, Handler handler);
+  /// add() with the method that is the name of the function.
   Router& get(std::string_view pattern, Handler handler) {
     return add(Method::get, pattern, std::move(handler));
   }

@@ -81,6 +81,7 @@ enum class Status : std::uint16_t {
   network_authentication_required = 511,
 };
 
+/// The number, for example 404.
 [[nodiscard]] constexpr int code_of(Status status) noexcept { return static_cast<int>(status); }
 
 /// 1 to 5 for the registered classes: informational, success, redirection, client error, server
@@ -90,6 +91,7 @@ enum class Status : std::uint16_t {
 [[nodiscard]] constexpr bool is_interim(Status status) noexcept {
   return class_of(status) == 1 && status != Status::switching_protocols;
 }
+/// 200 to 299.
 [[nodiscard]] constexpr bool is_success(Status status) noexcept { return class_of(status) == 2; }
 /// 301, 302, 303, 307 and 308.
 [[nodiscard]] constexpr bool is_redirect(Status status) noexcept {

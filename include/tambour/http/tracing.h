@@ -26,6 +26,7 @@ namespace tambour::http {
 /// Which trace a request belongs to, and which span of it: the fields `traceparent` and
 /// `tracestate` (https://www.w3.org/TR/trace-context/). Contains no user data, and no secret.
 struct TraceContext {
+  /// Ids of W3C Trace Context, in network byte order.
   using TraceId = std::array<std::uint8_t, 16>;
   using SpanId = std::array<std::uint8_t, 8>;
 
@@ -60,6 +61,7 @@ struct TraceContext {
 
 /// A request that was served or sent. The texts are valid during the call of the hook.
 struct Span {
+  /// Whether the request was served or sent.
   enum class Kind : std::uint8_t { server, client };
 
   Span() noexcept = default;
@@ -85,6 +87,7 @@ struct Span {
 /// Called at the end of each sampled span, on the thread of the loop. Must not throw and not block.
 using SpanHook = std::function<void(const Span&)>;
 
+/// Which requests become spans.
 struct TracingOptions {
   SpanHook on_span{};
   /// The fraction of new traces that are sampled, from 0 to 1. Traces that come with a request are

@@ -58,7 +58,9 @@ class Url {
   /// std::bad_alloc.
   [[nodiscard]] static Result<Url> compose(const UrlParts& parts);
 
+  /// The text, normalized by parse().
   [[nodiscard]] const std::string& to_string() const noexcept { return text_; }
+  /// The components, for compose().
   [[nodiscard]] UrlParts parts() const noexcept;
 
   /// True if it has a scheme.
@@ -83,6 +85,7 @@ class Url {
   [[nodiscard]] std::uint16_t port_or_default() const noexcept {
     return port_ ? *port_ : default_port(scheme());
   }
+  /// The components, percent-encoded; without "?" and "#". Not set is not the same as empty.
   [[nodiscard]] std::string_view path() const noexcept { return slice(path_begin_, path_end_); }
   [[nodiscard]] std::optional<std::string_view> query() const noexcept;
   [[nodiscard]] std::optional<std::string_view> fragment() const noexcept;

@@ -42,6 +42,7 @@ struct Access;
 
 namespace tambour::http {
 
+/// Which side of the connection a WebSocket is. Clients mask what they send.
 enum class WebSocketRole : std::uint8_t { client, server };
 
 /// Compression of messages: permessage-deflate, RFC 7692. The defaults take 38 KiB for each
@@ -118,7 +119,9 @@ struct WebSocketOptions {
 /// A message: text in UTF-8, or bytes.
 struct WebSocketMessage {
   WebSocketMessage() = default;
+  /// A copy of a text, which must be UTF-8.
   explicit WebSocketMessage(std::string_view text) : data(text), is_text(true) {}
+  /// A binary message, or a text that is in a buffer.
   explicit WebSocketMessage(Buffer bytes, bool text = false)
       : data(std::move(bytes)), is_text(text) {}
 
@@ -136,6 +139,7 @@ struct WebSocketPart {
   bool is_last = false;  ///< The message ends with this part.
 };
 
+/// Counts of one WebSocket.
 struct WebSocketStats {
   std::uint64_t messages_received = 0;
   std::uint64_t messages_sent = 0;  ///< Accepted by send() and try_send(), and of topics.
@@ -244,6 +248,7 @@ class WebSocket {
   [[nodiscard]] CloseCode close_code() const noexcept;
   [[nodiscard]] const std::string& close_reason() const noexcept;
 
+  /// Counts since the WebSocket was opened.
   [[nodiscard]] WebSocketStats stats() const noexcept;
 
  private:

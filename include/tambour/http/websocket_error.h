@@ -32,6 +32,7 @@ enum class CloseCode : std::uint16_t {
   tls_handshake = 1015,  ///< Reported for a failed TLS handshake; never sent.
 };
 
+/// Why a WebSocket or its handshake has failed.
 enum class WebSocketError : int {
   // Frames: RFC 6455, section 5.
   reserved_bits = 1,         ///< RSV1, RSV2 or RSV3 without an extension that defines it.
@@ -75,6 +76,7 @@ enum class WebSocketError : int {
   unexpected_extension,     ///< An extension or parameter that the client has not offered.
 };
 
+/// The category "tambour.websocket", whose values are those of WebSocketError. Any thread.
 [[nodiscard]] const std::error_category& websocket_category() noexcept;
 
 [[nodiscard]] inline Error make_error_code(

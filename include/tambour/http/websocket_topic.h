@@ -179,8 +179,7 @@ class WebSocketTopics {
   [[nodiscard]] Result<> subscribe(WebSocket& socket, std::string_view name);
   void unsubscribe(WebSocket& socket, std::string_view name) noexcept;
 
-  // Like the functions of WebSocketTopic. Without subscribers, the message is discarded.
-
+  /// Like the functions of WebSocketTopic. Without subscribers, the message is discarded.
   Result<> try_publish(std::string_view name, WebSocketMessage message);
   Result<> try_publish_except(const WebSocket& excepted, std::string_view name,
                               WebSocketMessage message);
