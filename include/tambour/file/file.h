@@ -140,9 +140,12 @@ class File {
     return {std::move(path), mode, permissions, cache};
   }
 
+  /// False after close() and a move, and for a default-constructed file.
   [[nodiscard]] bool is_open() const noexcept { return file_ != nullptr; }
   /// The file descriptor, which the file still owns; -1 if the file is closed.
   [[nodiscard]] int fd() const noexcept;
+  /// Closes the file after its last operation has finished. Errors of close(2) are not reported:
+  /// await sync() first if the contents matter.
   void close() noexcept { file_.reset(); }
 
   class Read final : public detail::FileWait {

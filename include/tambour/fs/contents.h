@@ -20,6 +20,7 @@ namespace tambour::fs {
 [[nodiscard]] Task<Result<std::string>> read_file(std::string path,
                                                   std::size_t bytes_max = std::size_t{64} << 20);
 
+/// How replace_file() writes a file.
 struct ReplaceOptions {
   /// The permissions of the file. Not set: those of the file that is replaced; 0666 less the umask
   /// if there is none.
@@ -43,10 +44,12 @@ struct ReplaceOptions {
 [[nodiscard]] Task<Result<>> replace_file(std::string path, std::string contents,
                                           ReplaceOptions options = {});
 
+/// What copy_file() does if the destination exists.
 enum class ExistingFile : std::uint8_t {
   fail,     ///< EEXIST
   replace,  ///< It is overwritten, not atomically, and keeps its owner and permissions.
 };
+/// How copy_file() copies a file.
 struct CopyOptions {
   ExistingFile existing = ExistingFile::fail;
   /// Waits until contents and name of the copy are on the disk: fsync(2) of the file and of its

@@ -21,6 +21,7 @@
 
 namespace tambour::fs {
 
+/// An entry of a directory: getdents(2). "." and ".." are left out.
 struct DirectoryEntry {
   std::string name{};         ///< Without the path of the directory.
   Type type = Type::unknown;  ///< Of a symbolic link: Type::symlink.
@@ -50,6 +51,7 @@ class Directory {
   /// was removed.
   [[nodiscard]] Task<Result<std::optional<DirectoryEntry>>> next();
 
+  /// False after close() and a move, and for a default-constructed directory.
   [[nodiscard]] bool is_open() const noexcept { return state_ != nullptr; }
   /// The file descriptor, which the directory still owns; -1 if it is closed.
   [[nodiscard]] int fd() const noexcept;

@@ -36,6 +36,7 @@ namespace tambour::fs {
 /// error.
 [[nodiscard]] Task<Result<bool>> exists(std::string path);
 
+/// What rename() does if the new name exists: renameat2(2).
 enum class Rename : std::uint8_t {
   replace,     ///< An existing file is replaced; an existing directory if it is empty.
   no_replace,  ///< Fails with EEXIST if the new name exists: RENAME_NOREPLACE.

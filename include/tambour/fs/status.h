@@ -42,6 +42,7 @@ struct Status {
   WallTime changed{};                 ///< The last change of contents or status.
   std::optional<WallTime> created{};  ///< Not set if the file system does not record it.
 
+  /// Tests of `type`.
   [[nodiscard]] bool is_regular() const noexcept { return type == Type::regular; }
   [[nodiscard]] bool is_directory() const noexcept { return type == Type::directory; }
   [[nodiscard]] bool is_symlink() const noexcept { return type == Type::symlink; }

@@ -54,6 +54,7 @@ class TemporaryFile {
                                                           std::string prefix = "tmp-",
                                                           mode_t permissions = 0600);
 
+  /// The open file, for reading and writing.
   [[nodiscard]] File& file() noexcept { return file_; }
   /// Empty after persist() and keep().
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
@@ -86,6 +87,7 @@ class TemporaryDirectory {
   [[nodiscard]] static Task<Result<TemporaryDirectory>> create(std::string directory = {},
                                                                std::string prefix = "tmp-");
 
+  /// The path of the directory; empty after remove().
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   /// Removes it without blocking the loop: remove_all(). If it fails, the destructor tries again.
   /// The object must not be moved or destroyed meanwhile.

@@ -22,6 +22,7 @@ class EventLoop;
 
 namespace fs {
 
+/// What a Watcher reports: inotify(7).
 enum class Change : std::uint8_t {
   created,    ///< A name was created: a file, which may still be empty, a directory or a link.
   removed,    ///< A name was removed.
@@ -43,6 +44,7 @@ enum class Change : std::uint8_t {
 /// A watched directory of a Watcher. Never reused by it.
 using WatchId = std::uint64_t;
 
+/// A change in a watched directory.
 struct ChangeEvent {
   Change change = Change::overflow;
   WatchId directory = 0;      ///< 0 for `overflow`.
@@ -90,7 +92,9 @@ class Watcher {
   /// Cancel safe: may be an argument of select().
   [[nodiscard]] CancelSafeTask<Result<ChangeEvent>> next();
 
+  /// False after close() and a move, and for a default-constructed watcher.
   [[nodiscard]] bool is_open() const noexcept { return state_ != nullptr; }
+  /// Ends all watches. No task may wait in next().
   void close() noexcept;
   /// How many times the kernel has lost events.
   [[nodiscard]] std::uint64_t overflows() const noexcept;
