@@ -78,7 +78,7 @@ test-all: ## run every test in every variant: release, debug, sanitizers; all ch
 	@$(MAKE) benchmarks
 
 .PHONY: check
-check: configured ## check format, style, layers, links, index, headers, shell scripts, clang-tidy
+check: configured ## check format, style, layers, links, headers, comments, scripts, clang-tidy
 	@tools/bootstrap --quiet checks
 	$(call install_tools,check,clang-tidy) || \
 	  echo "checking with clang-tidy-19, which takes three times as long"

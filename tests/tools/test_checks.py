@@ -320,6 +320,63 @@ class Headers(CheckTest):
 
 
 
+class Comments(CheckTest):
+    HEADER = """\
+// Pots: `Size` is in litres.
+#pragma once
+
+namespace tambour {
+
+using Size = int;
+
+/// What boils.
+class Pot {
+ public:
+  Pot() = default;
+  Pot(const Pot&) = default;
+  bool operator==(const Pot&) const = default;
+
+  /// Litres.
+  Size size() const;
+  void set_size(Size size);
+
+  class Wait {
+   public:
+    bool await_ready();
+  };
+  /// Waits until the water boils.
+  Wait boil();
+
+ private:
+  void heat();
+  Size size_ = 1;
+};
+
+namespace detail {
+void clean(Pot& pot);
+}  // namespace detail
+}  // namespace tambour
+"""
+
+    def test_symbols_with_the_comment_of_their_group_or_header(self) -> None:
+        self.write("include/tambour/loop/pot.h", self.HEADER)
+        self.assert_clean("comments")
+
+    def test_symbols_without_a_comment(self) -> None:
+        for place, line, name in [
+            (":27", "  int lids() const;\n", "lids"),
+            (":35", "void wash(Pot& pot);\n", "wash"),
+            (":35", "struct Lid {\n  int size;\n};\n", "Lid"),
+            (":35", "enum class Heat { low, high };\n", "Heat"),
+        ]:
+            with self.subTest(name):
+                before = " private:" if place == ":27" else "}  // namespace tambour\n"
+                head, tail = self.HEADER.rsplit(before, 1)
+                self.write("include/tambour/loop/pot.h", f"{head}\n{line}{before}{tail}")
+                self.assert_fault("comments", f"include/tambour/loop/pot.h{place}",
+                                  f"{name} has no comment")
+
+
 class Names(CheckTest):
     HEADER = "include/tambour/http/url.h"
     OPENING = "// URLs.\n#pragma once\n\n"

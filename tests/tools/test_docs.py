@@ -6,13 +6,14 @@ import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools/docs"))
+sys.path[:0] = [str(ROOT / "tools/docs"), str(ROOT / "tools/check")]
 
 from pages import Pages  # noqa: E402  pylint: disable=wrong-import-position
 
 try:
     import reference
-    reference.parse(ROOT, "base.h")
+    from header_unit import parse
+    parse(ROOT, "base.h")
 except Exception:  # pylint: disable=broad-except  # Neither the module nor the library is required.
     reference = None
 
@@ -98,7 +99,7 @@ class Reference(unittest.TestCase):
             root = Path(directory)
             (root / "include/tambour").mkdir(parents=True)
             (root / "include/tambour/pot.h").write_text(HEADER)
-            page = reference.page_of(root, reference.parse(root, "pot.h"), "pot.h")
+            page = reference.page_of(root, parse(root, "pot.h"), "pot.h")
         self.assertTrue(page.startswith("# <tambour/pot.h\\>\n\nPots: what boils.\n"), page)
         self.assertIn("Boils water, which takes a while. Not `copied`, and &lt;hot>:\n\n"
                       "- with a lid, \\*soon\\*,\n  or without;\n- slowly.\n\n```cpp\nPot pot(2);\n"
@@ -115,7 +116,7 @@ class Reference(unittest.TestCase):
             root = Path(directory)
             (root / "include/tambour").mkdir(parents=True)
             (root / "include/tambour/pot.h").write_text("#pragma once\nunknown x;\n")
-            self.assertIsNone(reference.parse(root, "pot.h"))
+            self.assertIsNone(parse(root, "pot.h"))
 
 
 if __name__ == "__main__":

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from tree import MissingTool, Tree
 
-CHECKS = ["format", "style", "layers", "names", "links", "types", "headers", "shell",
-          "findings"]
+CHECKS = ["format", "style", "layers", "names", "links", "types", "headers", "comments",
+          "shell", "findings"]
 
 
 def run_check(name: str, tree: Tree) -> str:

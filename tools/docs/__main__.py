@@ -18,9 +18,13 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path.append(str(ROOT / "tools/check"))
 
-from check_headers import ADAPTERS  # noqa: E402  pylint: disable=wrong-import-position
-from pages import Pages  # noqa: E402  pylint: disable=wrong-import-position
-from reference import page_of, parse  # noqa: E402  pylint: disable=wrong-import-position
+# pylint: disable=wrong-import-position
+from check_comments import fault_of, undocumented  # noqa: E402
+from check_headers import flags_of  # noqa: E402
+from header_unit import parse  # noqa: E402
+from pages import Pages  # noqa: E402
+from reference import page_of  # noqa: E402
+# pylint: enable=wrong-import-position
 
 # The tabs of the site, and the pages of docs/ in them.
 SECTIONS = {
@@ -51,18 +55,27 @@ def add_reference(pages: Pages) -> list:
     whole = parse(ROOT, "tambour.h")
     if whole is None:
         sys.exit("<tambour/tambour.h> does not compile")
+    faults = {str(fault_of(ROOT, cursor)): None
+              for cursor in undocumented(whole, f"{ROOT}/include/tambour/")}
+    installed = [header for header in headers if header.startswith("adapters/")
+                 and flags_of(f"include/tambour/{header}") is not None]
+    adapters = parse(ROOT, *installed)
+    if adapters is None:
+        sys.exit("an adapter does not compile")
+    faults = [str(fault_of(ROOT, cursor))
+              for unit, folder in ((whole, ""), (adapters, "adapters/"))
+              for cursor in undocumented(unit, f"{ROOT}/include/tambour/{folder}")]
+    if faults:
+        sys.exit("\n".join(faults))
     navigation: dict[str, list[dict[str, str]]] = {}
     for header in headers:
         if "/" not in header:
             continue
         folder = header.split("/")[0]
-        unit = whole
-        if folder == "adapters":
-            module = ADAPTERS.get(header.removeprefix("adapters/"))
-            unit = parse(ROOT, header, module)
-        if unit is None:
+        if folder == "adapters" and header not in installed:
             print(f"{header} is left out: its library is not installed")
             continue
+        unit = adapters if folder == "adapters" else whole
         place = pages.place(f"include/tambour/{header}")
         pages.texts[place] = page_of(ROOT, unit, header)
         navigation.setdefault(folder, []).append({header: place})

@@ -1,14 +1,10 @@
 """The API reference: a page for each public header, from its comments and declarations."""
 
 import re
-import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from clang import cindex
 from clang.cindex import AccessSpecifier, Cursor, CursorKind
-
-LIBRARY = "/usr/lib/llvm-19/lib/libclang-19.so.1"
 
 RECORDS = (CursorKind.CLASS_DECL, CursorKind.STRUCT_DECL, CursorKind.CLASS_TEMPLATE)
 FUNCTIONS = (CursorKind.FUNCTION_DECL, CursorKind.FUNCTION_TEMPLATE, CursorKind.CXX_METHOD,
@@ -201,24 +197,3 @@ def page_of(root: Path, unit: Cursor, name: str) -> str:
     for group in groups_of(header, unit, path):
         text += rendered(header, group, path, 2)
     return text
-
-
-def flags_of(root: Path, module: str | None) -> list[str]:
-    flags = ["-x", "c++", "-std=c++23", f"-I{root}/include"]
-    if module is not None:
-        result = subprocess.run(["pkg-config", "--cflags", module], capture_output=True,
-                                text=True, check=False)
-        flags += result.stdout.split()
-    return flags
-
-
-def parse(root: Path, name: str, module: str | None = None) -> Cursor | None:
-    """The declarations of a header and of all that it includes; None if it does not compile.
-    `module`: of the library that an adapter is for, for pkg-config."""
-    if not cindex.Config.loaded:
-        cindex.Config.set_library_file(LIBRARY)
-    unit = cindex.Index.create().parse(
-        str(root / "include/tambour" / name), args=flags_of(root, module),
-        options=cindex.TranslationUnit.PARSE_SKIP_FUNCTION_BODIES)
-    failed = any(message.severity >= cindex.Diagnostic.Error for message in unit.diagnostics)
-    return None if failed else unit.cursor
