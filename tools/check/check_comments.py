@@ -50,6 +50,9 @@ class Comments:
     def are_at(self, cursor: Cursor) -> bool:
         """True if a comment is above a declaration or at its end."""
         lines = self.of(cursor.location.file.name)
+        if any(line.rstrip("; ").endswith((" override", " final")) or " override {" in line
+               for line in lines[cursor.extent.start.line - 1:cursor.extent.end.line]):
+            return True  # The class that declares it first describes it.
         above = cursor.extent.start.line - 2
         while lines[above].lstrip().startswith("// NOLINT"):
             above -= 1

@@ -46,10 +46,13 @@ namespace tambour::adapters {
 /// a RedisValue with is_error().
 class RedisClient {
  public:
+  /// What a command returns: a `Result<RedisValue>` when it is awaited.
   using Reply = Call<RedisValue>::Wait;
+  /// Callbacks: for messages of a subscription, and for the end of the connection.
   using MessageFunction = Callback<void(const RedisValue&)>;
   using ClosedFunction = Callback<void(const Error&)>;
 
+  /// Not connected.
   explicit RedisClient(EventLoop& loop) noexcept : loop_(loop) {}
   RedisClient(const RedisClient&) = delete;
   RedisClient& operator=(const RedisClient&) = delete;

@@ -15,6 +15,7 @@ namespace tambour::adapters {
 
 /// A copy of a redisReply, which hiredis frees when its callback returns.
 struct RedisValue {
+  /// A copy of `reply` and its elements. Throws std::bad_alloc.
   explicit RedisValue(const redisReply& reply)
       : type(reply.type),
         integer(reply.integer),
@@ -23,6 +24,7 @@ struct RedisValue {
     for (std::size_t i = 0; i < reply.elements; ++i) elements.emplace_back(*reply.element[i]);
   }
 
+  /// True if the server replies with an error, whose text is `text`, or with nil.
   [[nodiscard]] bool is_error() const noexcept { return type == REDIS_REPLY_ERROR; }
   [[nodiscard]] bool is_nil() const noexcept { return type == REDIS_REPLY_NIL; }
 

@@ -57,6 +57,7 @@ class JournaldSink final : public LogSink {
     lost_.fetch_add(1, std::memory_order_relaxed);
   }
 
+  /// The number of records that were lost. Any thread.
   [[nodiscard]] std::uint64_t lost() const noexcept {
     return lost_.load(std::memory_order_relaxed);
   }

@@ -34,6 +34,7 @@ namespace tambour::adapters {
 /// Loop: keeps the EventLoop running until stop(), even if no watcher is active.
 class LibevLoop : private detail::DropInHost {
  public:
+  /// Not started.
   explicit LibevLoop(EventLoop& loop) : DropInHost(loop) {}
 
   /// Opens the ev_loop. Fails with ENOSYS if the process runs with another libev, with EOPNOTSUPP

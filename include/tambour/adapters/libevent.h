@@ -36,6 +36,7 @@ namespace tambour::adapters {
 /// Loop: keeps the EventLoop running until stop(), even if no event is added.
 class LibeventBase : private detail::DropInHost {
  public:
+  /// Not started.
   explicit LibeventBase(EventLoop& loop) : DropInHost(loop) {}
 
   /// Opens the event_base. Fails with ENOSYS if the process runs with another libevent, with

@@ -18,6 +18,7 @@ namespace tambour::adapters {
 /// An Error with the text of libpq. The error is EPROTO if libpq or the server reports it, and the
 /// error of the wait otherwise, such as ECANCELED.
 struct PgError {
+  /// Of a wait, or with the text of libpq.
   PgError(const Error& code)  // NOLINT(google-explicit-constructor): waits return an Error.
       : error(code), message(code.message()) {}
   PgError(const Error& code, std::string text) : error(code), message(std::move(text)) {}
@@ -28,6 +29,7 @@ struct PgError {
   std::string sqlstate;  ///< Of an error that the server reports; see its appendix A.
 };
 
+/// What the functions of PgConnection return.
 template <class T = void>
 using PgResult = Result<T, PgError>;
 

@@ -14,6 +14,7 @@ namespace tambour::adapters {
 /// ECONNRESET if the connection was lost, EACCES if the server refuses to authenticate the user,
 /// and otherwise that of the wait: ECANCELED, ETIMEDOUT.
 struct SshError {
+  /// Without a text: of a wait.
   SshError(const Error& failed, std::string text = {})  // NOLINT(google-explicit-constructor)
       : error(failed), message(std::move(text)) {}
   operator const Error&() const noexcept { return error; }  // NOLINT(google-explicit-constructor)

@@ -35,6 +35,7 @@ namespace tambour::adapters {
 /// libmariadb reports that, EPROTO for other errors of libmariadb and the server, and otherwise
 /// that of the wait: ECANCELED, ETIMEDOUT.
 struct MariadbError {
+  /// Without a text: of a wait.
   MariadbError(const Error& failed, std::string text = {})  // NOLINT(google-explicit-constructor)
       : error(failed), message(std::move(text)) {}
   operator const Error&() const noexcept { return error; }  // NOLINT(google-explicit-constructor)
@@ -74,6 +75,8 @@ struct MariadbSettings {
 /// Reconnection: if is_usable() is false after an error, connect again.
 class MariadbConnection {
  public:
+  /// Connects and authenticates. Fails with ECONNREFUSED, and with EPROTO if the server refuses the
+  /// user.
   static Task<MariadbResult<MariadbConnection>> connect(MariadbSettings settings) {
     MariadbConnection opened(std::make_unique<State>(std::move(settings)));
     opened.state_->start(Step::connect);

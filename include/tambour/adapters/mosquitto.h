@@ -39,6 +39,7 @@ namespace tambour::adapters {
 /// Cancellation: a wait that is stopped or has timed out fails at once; the operation goes on.
 class MqttClient {
  public:
+  /// What an operation returns: a `Result<>` when it is awaited.
   using Wait = Call<void>::Wait;
 
   /// Throws std::bad_alloc.

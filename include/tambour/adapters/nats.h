@@ -40,6 +40,7 @@ class NatsSubscription {
     if (core_ != nullptr) core_->remove(subscription_);
   }
 
+  /// For functions of nats.c.
   [[nodiscard]] natsSubscription* get() const noexcept { return subscription_; }
 
   /// The next message. Fails with ECANCELED after NatsClient::close(), and with an error of

@@ -30,11 +30,13 @@ namespace tambour::adapters {
 /// and destroy the connection before the last reference. Thread: the loop's, except where noted.
 class NatsEvents : public std::enable_shared_from_this<NatsEvents> {
  public:
+  /// What has happened, on the loop's thread.
   enum class Change : std::uint8_t {
     received,      ///< Subscriptions may have messages.
     connected,     ///< Also after nats.c has connected again.
     disconnected,  ///< nats.c connects again, unless its options forbid it.
   };
+  /// The callback.
   using ChangeFunction = Callback<void(Change)>;
 
   /// `on_change` may call close(), and must not throw. Throws std::bad_alloc.

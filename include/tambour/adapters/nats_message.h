@@ -18,8 +18,10 @@ namespace tambour::adapters {
 /// A message, with the memory of its subject and data. `get()` is for headers and JetStream.
 class NatsMessage {
  public:
+  /// Takes ownership of `message`.
   explicit NatsMessage(natsMsg* message) : message_(message, &natsMsg_Destroy) {}
 
+  /// The message of nats.c, and its parts, which are valid as long as this object.
   [[nodiscard]] natsMsg* get() const noexcept { return message_.get(); }
   [[nodiscard]] std::string_view subject() const { return natsMsg_GetSubject(get()); }
   [[nodiscard]] std::string_view data() const {

@@ -62,8 +62,11 @@ class KafkaConsumer {
       commit.call->finish_later(std::unexpected(system_error(ECANCELED)));
   }
 
+  /// For functions of librdkafka.
   [[nodiscard]] rd_kafka_t* get() const noexcept { return handle_.get(); }
 
+  /// Replaces the subscription; names that begin with "^" are regular expressions. Fails with
+  /// errors of kafka_category().
   Result<> subscribe(const std::vector<std::string>& topics) {
     const std::unique_ptr<rd_kafka_topic_partition_list_t,
                           decltype(&rd_kafka_topic_partition_list_destroy)>

@@ -44,6 +44,7 @@ struct KafkaDelivery {
 /// delivered nevertheless, unless rd_kafka_purge() withdraws it.
 class KafkaProducer {
  public:
+  /// What produce() returns: a `Result<KafkaDelivery>` when it is awaited.
   using Delivery = Call<KafkaDelivery>::Wait;
 
   /// `settings` of rd_kafka_conf_new(), which it takes over in any case.
@@ -65,7 +66,9 @@ class KafkaProducer {
     while (in_flight_ > 0) take_events(wait_ms);
   }
 
+  /// For functions of librdkafka.
   [[nodiscard]] rd_kafka_t* get() const noexcept { return handle_.get(); }
+  /// The number of messages whose delivery has not been reported.
   [[nodiscard]] std::size_t in_flight() const noexcept { return in_flight_; }
 
   /// Queues a copy of the message, and waits until it is delivered. The partition follows from the

@@ -64,6 +64,7 @@ class KafkaQueue {
   KafkaQueue& operator=(const KafkaQueue&) = delete;
   ~KafkaQueue() { rd_kafka_queue_io_event_enable(get(), -1, nullptr, 0); }
 
+  /// For functions of librdkafka.
   [[nodiscard]] rd_kafka_queue_t* get() const noexcept { return queue_.get(); }
 
   /// Fails with EMFILE or ENFILE, or as FdWatcher::start().

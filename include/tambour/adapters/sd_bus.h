@@ -39,6 +39,7 @@ using SdBusMessage = std::unique_ptr<sd_bus_message, decltype(&sd_bus_message_un
 /// An Error, with the name and text of a D-Bus error: the error is that which
 /// sd_bus_error_get_errno(3) returns for the name.
 struct SdBusError {
+  /// Of the bus library, or of a wait.
   SdBusError(const Error& code) : error(code) {}            // NOLINT(google-explicit-constructor)
   operator const Error&() const noexcept { return error; }  // NOLINT(google-explicit-constructor)
 
@@ -62,8 +63,10 @@ using SdBusResult = Result<T, SdBusError>;
 /// which is 25 s, with ETIMEDOUT.
 class SdBus {
  public:
+  /// What call() returns: an `SdBusResult<SdBusMessage>` when it is awaited.
   using Reply = Call<SdBusMessage, SdBusError>::Wait;
 
+  /// Not started. Takes a reference to `bus`.
   SdBus(EventLoop& loop, sd_bus* bus)
       : loop_(loop),
         bus_(sd_bus_ref(bus)),
@@ -78,6 +81,7 @@ class SdBus {
     sd_bus_unref(bus_);
   }
 
+  /// For functions of the bus library.
   [[nodiscard]] sd_bus* get() const noexcept { return bus_; }
 
   /// Fails as sd_bus_get_fd(3) and FdWatcher::start() do.

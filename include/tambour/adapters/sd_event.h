@@ -29,6 +29,7 @@ namespace tambour::adapters {
 /// exit, it stops; sd_event_get_exit_code(3) returns the code.
 class SdEvent {
  public:
+  /// Not started. Takes a reference to `event`.
   SdEvent(EventLoop& loop, sd_event* event)
       : event_(sd_event_ref(event)),
         before_wait_(loop, [this] { prepare(); }),
@@ -87,6 +88,7 @@ class SdEvent {
 /// ends the program.
 class SdEventHost {
  public:
+  /// Not started. Takes a reference to `event`.
   SdEventHost(EventLoop& loop, sd_event* event) : loop_(loop), event_(sd_event_ref(event)) {}
   SdEventHost(const SdEventHost&) = delete;
   SdEventHost& operator=(const SdEventHost&) = delete;

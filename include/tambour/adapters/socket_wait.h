@@ -37,6 +37,7 @@ class WatchedSocket {
   /// if the task is asked to stop, and otherwise as wait_ready() does.
   [[nodiscard]] Wait wait(int fd, Events interest) noexcept;
 
+  /// Stops watching. The library may close the socket then.
   void forget() noexcept { watcher_.reset(); }
 
  private:

@@ -29,6 +29,7 @@ namespace tambour::adapters {
 /// Thread: any, so the logger must have thread-safe sinks (..._mt).
 class SpdlogSink final : public LogSink {
  public:
+  /// Records go to `logger`, which must not be null.
   explicit SpdlogSink(std::shared_ptr<spdlog::logger> logger) noexcept
       : logger_(std::move(logger)) {}
 
