@@ -431,7 +431,11 @@ Task<> Acceptor::shut_down(Duration grace, void (*misused)(const Acceptor&)) {
 }
 
 void Acceptor::drop() noexcept {
-  base::check(starting_ == 0, "a server was destroyed by a task that it runs");
+  if (starting_ != 0) [[unlikely]]
+    base::fail_check(
+        "the server listening at %s was destroyed by a task that it runs; destroy it in "
+        "EventLoop::post(), or await shut_down() elsewhere first",
+        listener().endpoint().to_string().c_str());
   dropped_ = true;
   stop();
   const std::size_t count = size() + (handlers_ ? handlers_->size() : 0);

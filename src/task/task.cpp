@@ -81,8 +81,9 @@ void detail::TaskPromiseBase::destroy_suspended() noexcept {
        resumption != nullptr; resumption = resumption->outer()) {
     if (is_or_awaits(resumption->running())) [[unlikely]]
       detail::base::fail_check(
-          "a Task, or the TaskScope that owns it, was destroyed by that task itself while it was "
-          "running; let it end first, or destroy it in EventLoop::post()");
+          "a Task (spawned in %s:%u), or the TaskScope that owns it, was destroyed by that task "
+          "itself while it was running; let it end first, or destroy it in EventLoop::post()",
+          context_->spawned_at.file_name(), unsigned(context_->spawned_at.line()));
   }
   // Destroys the innermost frame first, without recursion: the objects of a frame outlive those of
   // the frames it awaits, which may refer to them.

@@ -12,6 +12,7 @@
 #include <exception>
 #include <mutex>
 #include <new>
+#include <source_location>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -77,7 +78,7 @@ namespace detail::threads {
 /// another loop of the group.
 class LoopGroupState {
  public:
-  explicit LoopGroupState(const LoopGroupOptions& options);
+  LoopGroupState(const LoopGroupOptions& options, const std::source_location& created_at);
   LoopGroupState(const LoopGroupState&) = delete;
   LoopGroupState& operator=(const LoopGroupState&) = delete;
 
@@ -89,6 +90,14 @@ class LoopGroupState {
   [[nodiscard]] bool in_group_thread() const noexcept { return of_this_thread == this; }
   [[nodiscard]] std::size_t this_index() const noexcept {
     return in_group_thread() ? index_of_this_thread : members_.size();
+  }
+
+  /// Aborts with a message on a thread of the group. `call`: what the program did.
+  void check_outside(const char* call, const char* fix) const noexcept {
+    if (in_group_thread()) [[unlikely]]
+      base::fail_check(
+          "%s by a thread of the LoopGroup (created in %s:%u), which it would wait for; %s", call,
+          created_at_.file_name(), unsigned(created_at_.line()), fix);
   }
 
   /// The loop of a member; `function` is the public function that the program called, for the
@@ -143,12 +152,15 @@ class LoopGroupState {
   std::size_t arrived_ = 0;
   bool joined_ = false;
   std::exception_ptr thrown_;
+  std::source_location created_at_;
 };
 
 thread_local constinit const LoopGroupState* LoopGroupState::of_this_thread = nullptr;
 thread_local constinit std::size_t LoopGroupState::index_of_this_thread = 0;
 
-LoopGroupState::LoopGroupState(const LoopGroupOptions& options) {
+LoopGroupState::LoopGroupState(const LoopGroupOptions& options,
+                               const std::source_location& created_at)
+    : created_at_(created_at) {
   if (options.loop.simulated_host != nullptr || options.loop.backend == BackendKind::simulated)
     throw std::system_error(system_error(EINVAL), "LoopGroup");
   const std::vector<int> processors = usable_processors();
@@ -179,7 +191,7 @@ void LoopGroupState::live(std::size_t index, const LoopGroupOptions& options, in
   try {
     name_this_thread(options.name, index);
     if (processor >= 0) pin_this_thread(processor);
-    EventLoop loop(options.loop);
+    EventLoop loop(options.loop, created_at_);
     // Also keeps run() from returning.
     Async stopper(loop, [&loop] { loop.stop(); });
     stopper.start();
@@ -295,7 +307,8 @@ class LoopGroupState::Call {
 };
 
 bool LoopGroupState::for_each(Callback<void(EventLoop&)> function) {
-  base::check(!in_group_thread(), "a thread of a group waited for the threads of the group");
+  check_outside("LoopGroup::for_each(), or the destructor of a server of the group, was called",
+                "use post_to_all(), or destroy the server on another thread");
   const auto call = std::make_shared<Call>(*this, std::move(function));
   {
     // No loop is destroyed while the lock is held.
@@ -332,12 +345,13 @@ void LoopGroupState::post_to_all(Callback<void(EventLoop&)> function) {
 
 }  // namespace detail::threads
 
-LoopGroup::LoopGroup(const LoopGroupOptions& options)
-    : state_(std::make_shared<detail::threads::LoopGroupState>(options)) {}
+LoopGroup::LoopGroup(const LoopGroupOptions& options, std::source_location created_at)
+    : state_(std::make_shared<detail::threads::LoopGroupState>(options, created_at)) {}
 
-Result<std::unique_ptr<LoopGroup>> LoopGroup::open(const LoopGroupOptions& options) {
+Result<std::unique_ptr<LoopGroup>> LoopGroup::open(const LoopGroupOptions& options,
+                                                   std::source_location created_at) {
   try {
-    return std::make_unique<LoopGroup>(options);
+    return std::make_unique<LoopGroup>(options, created_at);
   } catch (const std::system_error& refused) {
     return std::unexpected(refused.code());
   } catch (const std::bad_alloc&) {
@@ -346,8 +360,7 @@ Result<std::unique_ptr<LoopGroup>> LoopGroup::open(const LoopGroupOptions& optio
 }
 
 LoopGroup::~LoopGroup() {
-  detail::base::check(!state_->in_group_thread(),
-                      "a group of loops was destroyed by one of its own threads");
+  state_->check_outside("LoopGroup::~LoopGroup() was called", "destroy it on another thread");
   stop();
   // join() was not called, so no caller can receive the exception: terminate.
   if (const std::exception_ptr thrown = state_->end())
@@ -414,8 +427,7 @@ bool LoopGroup::for_each(Callback<void(EventLoop&)> function) {
 void LoopGroup::stop() noexcept { state_->stop(); }
 
 void LoopGroup::join() {
-  detail::base::check(!state_->in_group_thread(),
-                      "a group of loops was joined by one of its own threads");
+  state_->check_outside("LoopGroup::join() was called", "call stop() here, and join() on another");
   if (const std::exception_ptr thrown = state_->end()) std::rethrow_exception(thrown);
 }
 

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <source_location>
 #include <string>
 
 #include <tambour/base/callback.h>
@@ -52,12 +53,15 @@ struct LoopGroupOptions {
 class LoopGroup {
  public:
   /// All loops are running when the constructor returns. Throws std::system_error: EAGAIN if no
-  /// further thread can be created, and what EventLoop throws.
-  explicit LoopGroup(const LoopGroupOptions& options = {});
+  /// further thread can be created, and what EventLoop throws. `created_at` appears in the messages
+  /// of failed checks, also those of the loops.
+  explicit LoopGroup(const LoopGroupOptions& options = {},
+                     std::source_location created_at = std::source_location::current());
 
   /// Makes a group. Returns the error that the constructor would throw.
   [[nodiscard]] static Result<std::unique_ptr<LoopGroup>> open(
-      const LoopGroupOptions& options = {});
+      const LoopGroupOptions& options = {},
+      std::source_location created_at = std::source_location::current());
 
   LoopGroup(const LoopGroup&) = delete;
   LoopGroup& operator=(const LoopGroup&) = delete;

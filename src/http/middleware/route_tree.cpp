@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <optional>
+#include <string>
 
 #include <tambour/http/url.h>
 
@@ -12,9 +13,9 @@
 namespace tambour::http {
 namespace {
 
-[[noreturn]] void refuse_pattern(std::string_view pattern, const char* why) {
+[[noreturn]] void refuse_pattern(std::string_view pattern, const std::string& why) {
   detail::base::fail_check("http::Router: the pattern \"%s\" %s", std::string(pattern).c_str(),
-                           why);
+                           why.c_str());
 }
 
 /// Routers of other libraries write parameters like this. The text is legal, but rare.
@@ -95,7 +96,7 @@ const RouteTree::Node* RouteTree::Node::find(std::string_view text) const noexce
 }
 
 Route& RouteTree::at(std::string_view pattern) {
-  if (!pattern.starts_with('/')) refuse_pattern(pattern, "does not begin with \"/\"");
+  if (!pattern.starts_with('/')) refuse_pattern(pattern, "does not begin with \"/\"; add it");
   Node* node = &root_;
   std::vector<std::string> names;
   bool has_rest = false;
@@ -120,7 +121,8 @@ Route& RouteTree::at(std::string_view pattern) {
     node->pattern = pattern;
   }
   if (node->route->names != names)
-    refuse_pattern(pattern, "differs from another one only in the names of its parameters");
+    refuse_pattern(pattern, "differs from \"" + node->pattern +
+                                "\" only in the names of its parameters; use the same names");
   return *node->route;
 }
 
