@@ -1,7 +1,9 @@
 // Mistakes that the library explains at compile time. check_compile_errors compiles this file and
 // compares the errors: each function has exactly the errors that its comments name, in the words of
-// the library, and no others.
+// the library, and no others. Functions that compile with a warning have the text of the warning.
 #include <memory>
+#include <string>
+#include <string_view>
 
 #include <tambour/http/router.h>
 #include <tambour/http/server.h>
@@ -79,6 +81,15 @@ void wrong_result_of_a_stream_handler(TcpServerGroup& server) {
 // error: a server copies its handler, so what the handler captures must be copyable
 void uncopyable_stream_handler(TcpServer& server, std::unique_ptr<int> database) {
   server.serve([kept = std::move(database)](TcpStream) -> Task<> { co_return; });
+}
+
+// warning: a task does nothing until it is awaited or spawned
+void drops_a_task() { read_number(); }
+
+// warning by clang: temporary whose address is used as value of local variable 'host' will be
+void keeps_a_view_of_a_temporary(const std::string& text) {
+  const std::string_view host = http::Url::parse(text)->host();
+  static_cast<void>(host);
 }
 
 }  // namespace

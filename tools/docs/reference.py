@@ -54,7 +54,7 @@ class Header:
         """A declaration without its body, with the comments that end its lines."""
         first, last = cursor.extent.start, cursor.extent.end
         data = self.text.encode()
-        text = data[first.offset:last.offset].decode()
+        text = data[first.offset:last.offset].decode().replace(" TAMBOUR_LIFETIME_BOUND", "")
         if cursor.kind in FUNCTIONS:
             text = without_body(text) + ";"
         elif not text.endswith(";"):

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include <tambour/base/cxx23.h>
+#include <tambour/detail/lifetime.h>
 
 #pragma GCC visibility push(default)
 
@@ -137,16 +138,30 @@ class Result {
   [[nodiscard]] constexpr bool has_value() const noexcept { return state_.has_value(); }
   constexpr explicit operator bool() const noexcept { return state_.has_value(); }
 
-  constexpr decltype(auto) operator*() const& noexcept { return *checked(state_); }
-  constexpr decltype(auto) operator*() & noexcept { return *checked(state_); }
-  constexpr decltype(auto) operator*() && noexcept { return *std::move(checked(state_)); }
-  constexpr auto operator->() const noexcept { return checked(state_).operator->(); }
-  constexpr auto operator->() noexcept { return checked(state_).operator->(); }
+  constexpr decltype(auto) operator*() const& noexcept TAMBOUR_LIFETIME_BOUND {
+    return *checked(state_);
+  }
+  constexpr decltype(auto) operator*() & noexcept TAMBOUR_LIFETIME_BOUND {
+    return *checked(state_);
+  }
+  constexpr decltype(auto) operator*() && noexcept TAMBOUR_LIFETIME_BOUND {
+    return *std::move(checked(state_));
+  }
+  constexpr auto operator->() const noexcept TAMBOUR_LIFETIME_BOUND {
+    return checked(state_).operator->();
+  }
+  constexpr auto operator->() noexcept TAMBOUR_LIFETIME_BOUND {
+    return checked(state_).operator->();
+  }
 
   /// Like or_throw().
-  constexpr decltype(auto) value() const& { return *checked_or_thrown(state_); }
-  constexpr decltype(auto) value() & { return *checked_or_thrown(state_); }
-  constexpr decltype(auto) value() && { return *std::move(checked_or_thrown(state_)); }
+  constexpr decltype(auto) value() const& TAMBOUR_LIFETIME_BOUND {
+    return *checked_or_thrown(state_);
+  }
+  constexpr decltype(auto) value() & TAMBOUR_LIFETIME_BOUND { return *checked_or_thrown(state_); }
+  constexpr decltype(auto) value() && TAMBOUR_LIFETIME_BOUND {
+    return *std::move(checked_or_thrown(state_));
+  }
 
   /// The value, or `otherwise` if there is an error.
   template <class U>

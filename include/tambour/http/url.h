@@ -17,6 +17,7 @@
 #include <vector>
 
 #include <tambour/base/result.h>
+#include <tambour/detail/lifetime.h>
 #include <tambour/detail/namespaces.h>
 #include <tambour/http/error.h>
 
@@ -59,24 +60,30 @@ class Url {
   [[nodiscard]] static Result<Url> compose(const UrlParts& parts);
 
   /// The text, normalized by parse().
-  [[nodiscard]] const std::string& to_string() const noexcept { return text_; }
+  [[nodiscard]] const std::string& to_string() const noexcept TAMBOUR_LIFETIME_BOUND {
+    return text_;
+  }
   /// The components, for compose().
   [[nodiscard]] UrlParts parts() const noexcept;
 
   /// True if it has a scheme.
   [[nodiscard]] bool is_absolute() const noexcept { return has_scheme_; }
   /// Without the colon; empty if the URL is relative. Schemes are case-insensitive.
-  [[nodiscard]] std::string_view scheme() const noexcept { return slice(0, scheme_end_); }
+  [[nodiscard]] std::string_view scheme() const noexcept TAMBOUR_LIFETIME_BOUND {
+    return slice(0, scheme_end_);
+  }
   [[nodiscard]] bool has_authority() const noexcept { return has_authority_; }
   /// Userinfo, host and port; empty if there is none.
-  [[nodiscard]] std::string_view authority() const noexcept {
+  [[nodiscard]] std::string_view authority() const noexcept TAMBOUR_LIFETIME_BOUND {
     return slice(authority_begin_, path_begin_);
   }
   /// "user:password". Not sent in HTTP requests; RFC 9110, section 4.2.4, deprecates it.
   [[nodiscard]] std::optional<std::string_view> userinfo() const noexcept;
   /// An IPv6 address is returned without its brackets, as connect() and Endpoint::parse(address,
   /// port) expect it. Host names are case-insensitive.
-  [[nodiscard]] std::string_view host() const noexcept { return slice(host_begin_, host_end_); }
+  [[nodiscard]] std::string_view host() const noexcept TAMBOUR_LIFETIME_BOUND {
+    return slice(host_begin_, host_end_);
+  }
   /// True if the host is written in brackets.
   [[nodiscard]] bool has_ip_literal() const noexcept { return has_brackets_; }
   /// No value if there is no port, or only its colon.
@@ -86,7 +93,9 @@ class Url {
     return port_ ? *port_ : default_port(scheme());
   }
   /// The components, percent-encoded; without "?" and "#". Not set is not the same as empty.
-  [[nodiscard]] std::string_view path() const noexcept { return slice(path_begin_, path_end_); }
+  [[nodiscard]] std::string_view path() const noexcept TAMBOUR_LIFETIME_BOUND {
+    return slice(path_begin_, path_end_);
+  }
   [[nodiscard]] std::optional<std::string_view> query() const noexcept;
   [[nodiscard]] std::optional<std::string_view> fragment() const noexcept;
 
