@@ -23,6 +23,7 @@ MESSAGES = {
     "between": "this co_await between",
     "loop": "in the condition of a loop",
     "choice": "both branches of ?:",
+    "captures": "the coroutine of this lambda",
 }
 
 SEEDED = """\
@@ -83,6 +84,14 @@ Task<> loop(bool left) {
 }
 Task<> condition() { if (co_await number(1)) co_return; }  // frame
 auto lambda = [] -> Task<> { if (co_await number(1)) co_return; };
+void start(EventLoop& loop, std::string text) {
+  spawn(loop, [text]() -> Task<> { co_await number(int(text.size())); }());  // captures
+  spawn(loop, [&]() -> Task<> { co_await number(int(text.size())); }());  // captures
+  spawn(loop, [](std::string own) -> Task<> { co_await number(int(own.size())); }(text));
+  spawn(loop, [text]() -> Task<> { co_await number(int(text.size())); });
+  block_on([&]() -> Task<> { co_await number(int(text.size())); }());
+}
+Task<> here(std::string text) { co_await [&]() -> Task<> { co_await number(int(text.size())); }(); }
 template <class T> Task<> of(T value) { if (co_await number(value)) co_return; }  // frame
 template Task<> of(int);
 """
