@@ -91,6 +91,10 @@ docs: ## build the documentation, with the reference of the headers, into build/
 	$(call install_tools,docs,mkdocs)
 	@PATH="$(CURDIR)/build/docs-tools/bin:$$PATH" $(PYTHON) -B tools/docs
 
+.PHONY: dist
+dist: ## write the source archive of the last commit, and the list of its dependencies
+	@$(PYTHON) -B tools/dist
+
 .PHONY: format
 format: ## format the C++ code
 	@tools/bootstrap --quiet checks
