@@ -1,4 +1,4 @@
-// The service of evhttp_before.cpp with Tambour: see docs/migrating-from-evhttp.md.
+// The service of evhttp_before.cpp with Tambour: see docs/coming-from-evhttp.md.
 #include <chrono>
 #include <cstdio>
 #include <exception>

@@ -1,4 +1,4 @@
-// A service with evhttp of libevent 2.1: what docs/migrating-from-evhttp.md begins with.
+// A service with evhttp of libevent 2.1: what docs/coming-from-evhttp.md begins with.
 #include <netinet/in.h>
 #include <sys/socket.h>
 

@@ -1,4 +1,4 @@
-// The service of docs/migrating-from-evpp.md with Tambour: several threads answer requests.
+// The service of docs/coming-from-evpp.md with Tambour: several threads answer requests.
 #include <chrono>
 #include <cstdio>
 #include <exception>

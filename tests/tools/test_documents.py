@@ -79,7 +79,7 @@ class Documents(unittest.TestCase):
     def test_what_the_migration_pages_quote_of_tambour_is_in_their_programs(self) -> None:
         programs = [path.read_text() for path in (ROOT / "examples/migration").glob("*.cpp")]
         for peer in ("evhttp", "evpp"):
-            document = (ROOT / f"docs/migrating-from-{peer}.md").read_text()
+            document = (ROOT / f"docs/coming-from-{peer}.md").read_text()
             blocks = re.findall(r"```cpp\n(.*?)```", document, re.DOTALL)
             quoted = [block for block in blocks if "evpp::" not in block]
             self.assertGreaterEqual(len(quoted), 4)
@@ -118,15 +118,19 @@ class Documents(unittest.TestCase):
         sources = [path for path in (ROOT / "examples").rglob("*") if path.suffix in (".cpp", ".h")]
         self.assertEqual(listed, {str(path.relative_to(ROOT)) for path in sources})
 
-    def test_the_counterparts_that_migrating_md_names_exist(self) -> None:
+    def test_the_counterparts_that_the_pages_for_other_libraries_name_exist(self) -> None:
         headers = "".join(path.read_text() for path in (ROOT / "include/tambour").rglob("*.h"))
         known = set(re.findall(r"\w+", headers))
-        lines = (ROOT / "docs/migrating.md").read_text().replace("\\|", "").splitlines()
-        rows_of_tables = [line.strip("|").split("|") for line in lines if line.startswith("| `")]
-        self.assertGreater(len(rows_of_tables), 90)
-        for peer, counterpart in rows_of_tables:
-            names = re.findall(r"\w+", " ".join(re.findall(r"`([^`]*)`", counterpart)))
-            self.assertEqual([name for name in names if name not in known], [], peer)
+        pages = [path for path in (ROOT / "docs").glob("coming-from-*.md")]
+        self.assertGreater(len(pages), 8)
+        for page in pages:
+            table = page.read_text().replace("\\|", "").split("\n|---|---|\n")[1].split("\n\n")[0]
+            rows_of_table = [line.strip("|").split("|") for line in table.splitlines()]
+            self.assertGreater(len(rows_of_table), 10, page.name)
+            for peer, counterpart in rows_of_table:
+                names = re.findall(r"\w+", " ".join(re.findall(r"`([^`]*)`", counterpart)))
+                self.assertEqual([name for name in names if name not in known], [],
+                                 f"{page.name}: {peer}")
 
     def test_what_event_loop_md_quotes_is_in_the_example(self) -> None:
         document = (ROOT / "docs/event-loop.md").read_text()

@@ -23,9 +23,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PROLOGUES = ROOT / "tests/tools/snippets"
-# test_documents.py and tests/package/check_tutorial find the blocks of these pages in programs.
-COMPARED = {"README.md", "docs/client-libraries.md", "docs/event-loop.md",
-            "docs/middleware.md", "docs/migrating-from-evhttp.md", "docs/migrating-from-evpp.md",
+# test_documents.py, test_mistakes.py and tests/package/check_tutorial find the blocks of these
+# pages in programs.
+COMPARED = {"README.md", "docs/client-libraries.md", "docs/event-loop.md", "docs/mistakes.md",
+            "docs/middleware.md", "docs/coming-from-evhttp.md", "docs/coming-from-evpp.md",
             "docs/web-service.md"}
 FLAGS = ["-std=c++23", "-fsyntax-only", "-Werror=unused-result", "-DTAMBOUR_FAULTS",
          f"-I{ROOT}/include", f"-I{ROOT}/tests", f"-I{ROOT}/src"]
@@ -169,6 +170,19 @@ class Snippets(unittest.TestCase):
                 errors = errors_of(program, compiler)
                 if errors:
                     self.fail(f"{compiler}:\n{errors}")
+
+    def test_the_c_programs_of_the_pages_for_other_libraries_compile(self) -> None:
+        for library in ("libev", "libevent", "libuv"):
+            document = (ROOT / f"docs/coming-from-{library}.md").read_text()
+            program = next(match[3] for match in FENCE.finditer(document) if match[2] == "c")
+            header = re.search(r"#include <(?:ev|uv|event2/event).h>", program)[0]
+            flags = ["-std=gnu11", "-Wall", "-Werror", "-fsyntax-only", "-x", "c", "-"]
+            if subprocess.run(["cc", *flags], input=header, text=True, capture_output=True,
+                              check=False).returncode != 0:
+                continue  # The library is not installed.
+            result = subprocess.run(["cc", *flags], input=program, text=True, capture_output=True,
+                                    check=False)
+            self.assertEqual(result.returncode, 0, f"{library}:\n{result.stderr}")
 
     def test_finds_an_error_in_a_snippet(self) -> None:
         document = ("text\n\n```cpp\nauto stream = co_await conect(\"example.org:80\");\n```\n"

@@ -28,16 +28,18 @@ from reference import page_of  # noqa: E402
 
 # The tabs of the site, and the pages of docs/ in them.
 SECTIONS = {
-    "Guide": ["web-service", "event-loop", "events", "tasks", "streams", "connecting", "messages",
-              "threads", "channels", "per-loop-state", "awaitables", "files", "processes",
-              "datagrams", "restarting", "limits", "backends", "compilers"],
+    "Guide": ["web-service", "mistakes", "event-loop", "events", "tasks", "streams",
+              "connecting", "messages", "threads", "channels", "per-loop-state", "awaitables",
+              "files", "processes", "datagrams", "restarting", "limits", "backends", "compilers"],
     "Protocols": ["http", "http-client", "http2", "websocket", "middleware", "reverse-proxy",
                   "server-sent-events", "downloads", "tls", "tls-production", "dns",
                   "many-machines"],
     "Test and observe": ["simulation", "testing", "observing", "metrics", "benchmarks"],
-    "Other programs": ["drop-ins", "perl", "adapters", "client-libraries", "migrating",
-                       "migrating-from-evhttp", "migrating-from-evpp"],
-    "Project": ["examples", "types", "internals"],
+    "Other libraries": ["coming-from", "coming-from-libev", "coming-from-libevent",
+                        "coming-from-evhttp", "coming-from-libuv", "coming-from-asio",
+                        "coming-from-muduo", "coming-from-evpp", "coming-from-go",
+                        "coming-from-tokio", "adapters", "client-libraries", "drop-ins", "perl"],
+    "Project": ["when-not-to-use", "support", "dependencies", "examples", "types", "internals"],
 }
 PROJECT_FILES = ["CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "bench/README.md"]
 
@@ -55,8 +57,6 @@ def add_reference(pages: Pages) -> list:
     whole = parse(ROOT, "tambour.h")
     if whole is None:
         sys.exit("<tambour/tambour.h> does not compile")
-    faults = {str(fault_of(ROOT, cursor)): None
-              for cursor in undocumented(whole, f"{ROOT}/include/tambour/")}
     installed = [header for header in headers if header.startswith("adapters/")
                  and flags_of(f"include/tambour/{header}") is not None]
     adapters = parse(ROOT, *installed)

@@ -8,6 +8,8 @@ CODE_BLOCK = re.compile(r"(^ *```.*?^ *```)", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^()\s#]*)(#[^()\s]*)?\)")
 # The metadata of a page that the search ignores.
 UNSEARCHED = "---\nsearch:\n  exclude: true\n---\n"
+# Pages with programs side by side use the whole width of the window.
+WIDE = "---\nhide:\n  - navigation\n  - toc\n---\n"
 LANGUAGES = {".cpp": "cpp", ".h": "cpp", ".py": "python", ".sh": "bash", ".pm": "perl"}
 
 
@@ -42,7 +44,8 @@ class Pages:
         """A Markdown file of the tree."""
         text = (self.root / path).read_text(encoding="utf-8")
         parts = CODE_BLOCK.split(text)
-        self.texts[self.place(path)] = "".join(
+        head = WIDE if '<div class="sides"' in text else ""
+        self.texts[self.place(path)] = head + "".join(
             part if index % 2 else LINK.sub(lambda link: self.rewritten(path, link), part)
             for index, part in enumerate(parts))
 
