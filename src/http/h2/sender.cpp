@@ -16,10 +16,20 @@
 namespace tambour::http {
 namespace {
 
-/// Of one write. More would delay the responses that become urgent meanwhile.
+/// Of one write, the heads of frames included. TLS encrypts as much into full records, and sends
+/// them with one system call. More would delay the responses that become urgent meanwhile.
 constexpr std::size_t written_bytes = std::size_t{64} * 1024;
+/// A shorter DATA frame is not begun at the end of a write.
+constexpr std::size_t data_bytes_min = 1024;
 /// A body that is sent with its head. It is copied, and delays others by less than a packet.
 constexpr std::size_t short_body_bytes = 1024;
+
+/// What the next DATA frame of a write that has `queued_bytes` may have; 0: the write is full.
+std::size_t data_bytes_max(std::size_t queued_bytes) noexcept {
+  constexpr std::size_t frame_bytes_min = detail::h2::frame_head_size + data_bytes_min;
+  if (queued_bytes > written_bytes - frame_bytes_min) return 0;
+  return written_bytes - queued_bytes - detail::h2::frame_head_size;
+}
 
 }  // namespace
 
@@ -98,16 +108,17 @@ void H2Sender::wake_waiting() noexcept {
 void H2Sender::fill() {
   if (window_ > 0) set_blocked(patience_, is_blocked_, false);
   try {
-    while (output_.queue().size() < written_bytes && window_ > 0) {
+    while (window_ > 0) {
+      const std::size_t bytes_max = data_bytes_max(output_.queue().size());
       H2SendingStream* const stream = next();
-      if (stream == nullptr) break;
-      send_data(*stream);
+      if (bytes_max == 0 || stream == nullptr) break;
+      send_data(*stream, bytes_max);
     }
   } catch (const std::bad_alloc&) {
     output_.fail(system_error(ENOMEM));
   }
   set_blocked(patience_, is_blocked_, window_ <= 0 && next() != nullptr);
-  if (!is_unsent_low_ && output_.queue().size() >= written_bytes) keep_unsent_low();
+  if (!is_unsent_low_ && data_bytes_max(output_.queue().size()) == 0) keep_unsent_low();
 }
 
 /// Otherwise the kernel buffers megabytes, and an urgent response waits behind them: tcp(7).
@@ -144,12 +155,11 @@ H2SendingStream* H2Sender::next() noexcept {
   return nullptr;
 }
 
-void H2Sender::send_data(H2SendingStream& stream) {
+void H2Sender::send_data(H2SendingStream& stream, std::size_t bytes_max) {
   H2Outgoing& outgoing = stream.outgoing();
-  const std::int64_t allowed = std::min(window_, outgoing.window);
-  const auto size = static_cast<std::size_t>(
-      std::min<std::int64_t>({allowed, detail::h2::frame_size_max_min,
-                              static_cast<std::int64_t>(outgoing.unsent.size())}));
+  const auto allowed = static_cast<std::size_t>(std::min(window_, outgoing.window));
+  const std::size_t size = std::min<std::size_t>(
+      {allowed, bytes_max, detail::h2::frame_size_max_min, outgoing.unsent.size()});
   const bool is_end = outgoing.ends && size == outgoing.unsent.size();
   const bool has_trailers = is_end && !outgoing.trailers.empty();
   detail::h2::append_data(output_.queue(), stream.id(), outgoing.unsent.take(size),

@@ -156,7 +156,8 @@ class H2Sender {
   void end_write() noexcept;
   void fill();
   void keep_unsent_low() noexcept;
-  void send_data(H2SendingStream& stream);
+  /// Queues a DATA frame. The stream has unsent bytes, and windows that allow one.
+  void send_data(H2SendingStream& stream, std::size_t bytes_max);
   /// They have been removed from H2Outgoing::unsent.
   void remove_unsent(H2SendingStream& stream, std::size_t bytes) noexcept;
   [[nodiscard]] H2SendingStream* next() noexcept;

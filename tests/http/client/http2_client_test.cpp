@@ -315,6 +315,7 @@ class ScriptedHttp2 : public Http2Client {
         if (!*parsed) break;
         if (frame.kind == h2::FrameKind::settings && !frame.is_ack) h2::append_settings_ack(out);
         if (frame.kind == h2::FrameKind::headers) script(out, frame.stream_id, requests++);
+        if (frame.kind == h2::FrameKind::rst_stream) resets_.push_back(frame.error);
         if (frame.kind == h2::FrameKind::data && frame.end_stream && on_end_)
           on_end_(out, frame.stream_id, requests);
         if (frame.kind == h2::FrameKind::data && closes_at_data_) co_return;
@@ -354,6 +355,7 @@ class ScriptedHttp2 : public Http2Client {
 
   http::Http2ClientCounters counters_;  ///< Of the client of ask_script().
   Script on_end_;                       ///< When DATA has ended a stream.
+  std::vector<h2::ErrorCode> resets_;   ///< Of streams, by the client.
   bool closes_at_data_ = false;         ///< When the first DATA arrives.
 
   static void respond(Buffer& out, std::uint32_t stream, std::string_view body) {
@@ -493,6 +495,58 @@ TEST_F(ScriptedHttp2, a_half_closed_tunnel_notices_that_the_server_resets_it) {
     EXPECT_EQ(got ? Error() : got.error(), http::ErrorCode::stream_reset);
   }(client, url_of(server)));
   EXPECT_EQ(client.http_2_counters().streams_reset, 1U);
+}
+
+/// How a program leaves a tunnel.
+enum class Leaving : std::uint8_t { at_once, after_its_end, after_both_ends, while_it_writes };
+
+Task<> leave_tunnel(EventLoop& loop, Client& client, std::string url, Leaving leaving) {
+  auto opened = co_await client.open_tunnel(std::move(url), "other:1");
+  EXPECT_TRUE(opened && opened->stream.is_open());
+  if (!opened || !opened->stream.is_open()) co_return;
+  ByteStream& tunnel = opened->stream;
+  Buffer bytes;
+  if (leaving == Leaving::while_it_writes) {
+    TaskScope writing(loop);
+    writing.spawn([](ByteStream& to) -> Task<> {
+      Buffer more_than_the_windows(std::string(1'000'000, 'w'));
+      EXPECT_FALSE(co_await to.write(more_than_the_windows));
+    }(tunnel));
+    static_cast<void>(co_await sleep_for(10ms));
+    tunnel.close();
+    co_await writing.join();
+    co_return;
+  }
+  if (leaving != Leaving::at_once) EXPECT_TRUE(co_await tunnel.shutdown_write());
+  if (leaving == Leaving::after_both_ends) EXPECT_EQ((co_await tunnel.read(bytes)).value_or(9), 0U);
+}
+
+/// The stream of a tunnel is the connection of a proxy, which must notice that it is incomplete:
+/// RFC 9113, section 8.5.
+TEST_F(ScriptedHttp2, a_tunnel_that_is_destroyed_before_both_ends_is_cancelled) {
+  int requests = 0;
+  Script script = [](Buffer& out, std::uint32_t stream, int) {
+    h2::HpackEncoder encoder(0);
+    or_throw(h2::append_head(out, encoder, http::ResponseHead(), {.stream_id = stream}));
+  };
+  const TcpServer server = serve_script(script, requests);
+  const auto resets_of = [&](Leaving leaving) {
+    resets_.clear();
+    on_end_ = [leaving](Buffer& out, std::uint32_t stream, int) {
+      if (leaving == Leaving::after_both_ends) h2::append_data(out, stream, Buffer(), true);
+    };
+    Client client(loop_, http_2_only());
+    run(leave_tunnel(loop_, client, url_of(server), leaving));
+    run([]() -> Task<> { static_cast<void>(co_await sleep_for(100ms)); }());
+    const std::uint64_t cancelled = client.http_2_counters().streams_cancelled;
+    EXPECT_EQ(cancelled, resets_.size());
+    return resets_;
+  };
+  const std::vector<h2::ErrorCode> cancel{h2::ErrorCode::cancel};
+  EXPECT_EQ(resets_of(Leaving::at_once), cancel);
+  EXPECT_EQ(resets_of(Leaving::after_its_end), cancel);
+  EXPECT_EQ(resets_of(Leaving::while_it_writes), cancel);
+  EXPECT_TRUE(resets_of(Leaving::after_both_ends).empty());
 }
 
 /// More than the window, of which no byte reaches the program.

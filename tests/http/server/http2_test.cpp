@@ -193,6 +193,33 @@ TEST_F(Http2Server, sends_no_more_than_the_windows_allow) {
             "HEADERS 1 200 content-length=5\nDATA 1 he\nDATA 1 ll\nDATA 1 o end\n");
 }
 
+/// The sizes of the DATA frames of a stream.
+std::vector<std::size_t> data_sizes(const std::string& lines, const std::string& stream) {
+  const std::string data = "DATA " + stream + " ";
+  std::vector<std::size_t> sizes;
+  for (std::size_t at = lines.find(data); at != std::string::npos; at = lines.find(data, at + 1))
+    sizes.push_back(std::stoul(lines.substr(at + data.size())));
+  return sizes;
+}
+
+/// TLS encrypts and sends 64 KiB with one system call: no write has a few bytes more.
+TEST_F(Http2Server, a_write_has_64_kib_with_the_heads_of_frames) {
+  serve([](Request&, Response& response) { response.send(std::string(300'000, 'x')); });
+  const std::string lines = talk(
+      [](Http2Client& client) {
+        client.grow_window(0, 1'000'000);
+        client.get(1, "/");
+      },
+      {{SettingId::initial_window_size, 1'000'000}});
+  const std::vector<std::size_t> sizes = data_sizes(lines, "1");
+  ASSERT_GT(sizes.size(), 8U) << lines;
+  constexpr std::size_t whole = 16'384;
+  constexpr std::size_t last = 65'536 - 3 * (9 + whole) - 9;
+  EXPECT_LT(sizes[3], last) << "the first write has the head of the response too";
+  EXPECT_EQ(std::vector(sizes.begin() + 4, sizes.begin() + 8),
+            (std::vector<std::size_t>{whole, whole, whole, last}));
+}
+
 TEST_F(Http2Server, a_body_that_no_handler_reads_gets_no_further_window) {
   serve([](Request& request, Response& response) -> Task<> {
     static_cast<void>(co_await sleep_for(2s));
