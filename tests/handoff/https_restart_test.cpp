@@ -1,7 +1,7 @@
-// Zero-downtime restarts of HTTP servers under load, with and without TLS: a server hands its
-// listener to a new process again and again, while clients with persistent connections send
-// requests, and clients with WebSockets connect again. No request fails, and each WebSocket is
-// closed with 1012.
+// Zero-downtime restarts of HTTP servers under load, with and without TLS, over HTTP/1.1 and
+// HTTP/2: a server hands its listener to a new process again and again, while clients with
+// persistent connections send requests, and clients with WebSockets connect again. No request
+// fails, and each WebSocket is closed with 1012.
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -47,6 +47,7 @@ http::ServerOptions server_options() {
   options.drain_timeout = 20s;
   if (std::string(std::getenv(certificate)).empty()) return options;
   tls::ServerOptions tls;
+  tls.alpn = {"h2", "http/1.1"};
   tls.identities.push_back({.certificate = tls::Pem::memory(std::getenv(certificate)),
                             .key = tls::Pem::memory(std::getenv(private_key))});
   options.listen.tls = or_throw(tls::ServerContext::create(tls));
@@ -173,6 +174,40 @@ Task<> run_client(EventLoop& loop, Endpoint to, const tls::ClientContext* tls, T
   co_await client.run(loop, number);
 }
 
+/// The method is not idempotent: a request is sent again only if its stream was above the last one
+/// of GOAWAY. If another one fails, the request does.
+Task<> post_until_the_end(http::Client& client, std::string url, Tally& tally, int number) {
+  for (int i = number; !tally.over; ++i) {
+    const std::string body(static_cast<std::size_t>(i % 50) * 100, 'x');
+    http::ClientRequest request(http::Method::post, url, Buffer(body));
+    auto response = co_await client.send(std::move(request));
+    if (!response) ++tally.failures["request: " + response.error().message()];
+    if (!response) continue;
+    const auto text = co_await response->read_text();
+    if (!text) ++tally.failures["response: " + text.error().message()];
+    if (!text) continue;
+    const bool is_right = response->head().version == http::Version::http_2 &&
+                          text->substr(text->find(' ') + 1) == body;
+    if (is_right)
+      ++tally.answers[std::atoi(text->c_str())];
+    else
+      ++tally.failures["a wrong response"];
+  }
+}
+
+Task<> run_http_2_client(EventLoop& loop, Endpoint to, const tls::ClientContext* tls, Tally& tally,
+                         int number) {
+  http::ClientOptions options;
+  options.connect.tls = *tls;
+  http::Client client(loop, std::move(options));
+  const std::string url = "https://localhost:" + std::to_string(to.port()) + "/";
+  TaskScope requests(loop);
+  for (int i = 0; i < 3; ++i)
+    requests.spawn(post_until_the_end(client, url, tally, number + 10 * i));
+  co_await requests.join();
+  tally.connections += static_cast<int>(client.http_2_counters().connections);
+}
+
 /// A WebSocket to each process. `tls` is null.
 Task<> run_websocket(EventLoop& loop, Endpoint to, const tls::ClientContext* /*tls*/, Tally& tally,
                      int /*number*/) {
@@ -243,16 +278,38 @@ Task<> restart_many_times(EventLoop& loop, http::Server& first, RunClient& run,
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
-enum class Kind : std::uint8_t { http, https, websocket };
+enum class Kind : std::uint8_t { http, https, http_2, websocket };
+
+std::string name_of(Kind kind) {
+  switch (kind) {
+    case Kind::http:
+      return "http";
+    case Kind::https:
+      return "https";
+    case Kind::http_2:
+      return "http_2";
+    case Kind::websocket:
+      return "websocket";
+  }
+  return "";
+}
+
+RunClient& client_of(Kind kind) {
+  if (kind == Kind::http_2) return run_http_2_client;
+  return kind == Kind::websocket ? run_websocket : run_client;
+}
 
 class HttpRestarts : public testing::TestWithParam<Kind> {};
 
 TEST_P(HttpRestarts, under_load_fail_no_request) {
   // Orphans are reparented to this process; each server is a child of the one before it.
   ASSERT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
-  const bool with_tls = GetParam() == Kind::https;
+  const bool is_http_2 = GetParam() == Kind::http_2;
+  const bool with_tls = GetParam() == Kind::https || is_http_2;
   const bool is_websocket = GetParam() == Kind::websocket;
-  const test::Contexts contexts;
+  tls::ClientOptions for_client;
+  if (is_http_2) for_client.alpn = {"h2", "http/1.1"};
+  const test::Contexts contexts({}, std::move(for_client));
   const test::Certified& certified = test::Contexts::localhost();
   ::setenv(certificate, with_tls ? certified.certificate.c_str() : "", 1);
   ::setenv(private_key, with_tls ? certified.key.c_str() : "", 1);
@@ -263,8 +320,7 @@ TEST_P(HttpRestarts, under_load_fail_no_request) {
   Tally tally;
   const int times = test::sanitized ? 5 : 20;
   const tls::ClientContext* const tls = with_tls ? &contexts.client : nullptr;
-  RunClient& run = is_websocket ? run_websocket : run_client;
-  spawn(loop, restart_many_times(loop, *first, run, tls, times, tally));
+  spawn(loop, restart_many_times(loop, *first, client_of(GetParam()), tls, times, tally));
   loop.run();
   for (const char* name : {role, certificate, private_key}) ::unsetenv(name);
   EXPECT_EQ(tally.answers.size(), std::size_t(times) + 1);
@@ -280,11 +336,8 @@ TEST_P(HttpRestarts, under_load_fail_no_request) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, HttpRestarts,
-                         testing::Values(Kind::http, Kind::https, Kind::websocket),
-                         [](const auto& entry) {
-                           if (entry.param == Kind::websocket) return std::string("websocket");
-                           return std::string(entry.param == Kind::https ? "https" : "http");
-                         });
+                         testing::Values(Kind::http, Kind::https, Kind::http_2, Kind::websocket),
+                         [](const auto& entry) { return name_of(entry.param); });
 
 }  // namespace
 }  // namespace tambour::https_restart_test

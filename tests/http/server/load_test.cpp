@@ -136,7 +136,24 @@ Task<> ask(Endpoint to, const bool& done, int& answered) {
   }
 }
 
-TEST(HttpLoad, servers_replace_each_other_without_a_failed_request) {
+/// The same over HTTP/2, with requests that are not repeated unless the server has certainly not
+/// processed them: those above the last stream of GOAWAY.
+Task<> post(http::Client& client, std::string url, const bool& done, int& answered) {
+  while (!done) {
+    http::ClientRequest request(http::Method::post, url, Buffer("body"));
+    auto response = co_await client.send(std::move(request));
+    EXPECT_TRUE(response) << response.error().message();
+    if (!response) co_return;
+    const auto text = co_await response->read_text();
+    EXPECT_TRUE(text) << text.error().message();
+    if (!text) co_return;
+    EXPECT_EQ(*text, "hello");
+    ++answered;
+  }
+}
+
+/// Servers on one address follow each other 20 times while clients send requests.
+void replace_servers(http::VersionChoice version) {
   EventLoop loop;
   const auto hello = [](Request&, Response& response) { response.send("hello"); };
   const auto slow = [](Request&, Response& response) -> Task<> {
@@ -148,8 +165,15 @@ TEST(HttpLoad, servers_replace_each_other_without_a_failed_request) {
   auto server = std::make_unique<http::Server>(std::move(*first));
   bool done = false;
   int answered = 0;
+  http::ClientOptions options;
+  options.version = version;
+  http::Client client(loop, std::move(options));
+  const std::string url = "http://" + server->endpoint().to_string() + "/";
   TaskScope clients(loop);
-  for (int i = 0; i < 20; ++i) clients.spawn(ask(server->endpoint(), done, answered));
+  for (int i = 0; i < 20; ++i)
+    clients.spawn(version == http::VersionChoice::http_2
+                      ? post(client, url, done, answered)
+                      : ask(server->endpoint(), done, answered));
   const auto run_until = [&loop](const auto& condition) {
     bool late = false;
     Timer limit(loop, [&late] { late = true; });
@@ -175,6 +199,17 @@ TEST(HttpLoad, servers_replace_each_other_without_a_failed_request) {
   done = true;
   run_until([&] { return clients.empty(); });
   EXPECT_GT(answered, 2000);
+  const auto& counters = client.http_2_counters();
+  EXPECT_EQ(counters.streams_reset, 0U);
+  if (version == http::VersionChoice::http_2) EXPECT_GE(counters.goaways, 20U);
+}
+
+TEST(HttpLoad, servers_replace_each_other_without_a_failed_request) {
+  replace_servers(http::VersionChoice::http_1);
+}
+
+TEST(HttpLoad, servers_of_http_2_replace_each_other_without_a_failed_request) {
+  replace_servers(http::VersionChoice::http_2);
 }
 
 }  // namespace
