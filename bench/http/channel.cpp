@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -38,7 +39,8 @@ SSL* connect_tls(int fd, const char* protocol) {
 
 }  // namespace
 
-Channel::Channel(std::uint16_t port, bool tls, const char* protocol) : fd_(connect_to(port)) {
+Channel::Channel(std::uint16_t port, bool tls, const char* protocol, int host)
+    : fd_(host == 0 ? connect_to(port) : connect_from(host, port)) {
   if (tls) ssl_ = connect_tls(fd_, protocol);
 }
 
@@ -52,15 +54,24 @@ ssize_t Channel::result_of(int answer) const {
 
 Channel::~Channel() {
   SSL_free(ssl_);
-  close_with_reset(fd_);
+  close_socket();
 }
 #else
-Channel::Channel(std::uint16_t port, bool tls, const char*) : fd_(connect_to(port)) {
+Channel::Channel(std::uint16_t port, bool tls, const char*, int host)
+    : fd_(host == 0 ? connect_to(port) : connect_from(host, port)) {
   if (tls) fail("built without TLS");
 }
 
-Channel::~Channel() { close_with_reset(fd_); }
+Channel::~Channel() { close_socket(); }
 #endif
+
+void Channel::close_socket() const {
+  if (resets_) {
+    close_with_reset(fd_);
+  } else {
+    close(fd_);
+  }
+}
 
 void Channel::set_non_blocking() const { fcntl(fd_, F_SETFL, O_NONBLOCK); }
 

@@ -10,23 +10,17 @@ struct ssl_st;
 
 namespace bench {
 
-/// What clients do. `target` and `method` choose a service of the server.
-struct HttpWork {
-  const char* method = "GET";
-  const char* target = "/file";
-  int body_bytes = 0;      ///< Of the request.
-  int response_bytes = 0;  ///< Of the response's body; 0: the server chooses.
-  bool tls = false;
-};
-
 class Channel {
  public:
   /// Connects, and completes the handshake of TLS, which offers `protocol` if there is one. Blocks.
-  Channel(std::uint16_t port, bool tls, const char* protocol = nullptr);
+  /// `host`: connects from 127.0.0.`host`, see connect_from(); 0: from any address.
+  Channel(std::uint16_t port, bool tls, const char* protocol = nullptr, int host = 0);
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
-  /// Resets the connection.
+  /// Resets the connection, unless close_in_order() was called.
   ~Channel();
+  /// Makes the destructor close the connection as clients do, which puts it into TIME_WAIT.
+  void close_in_order() { resets_ = false; }
 
   void set_non_blocking() const;
   int fd() const { return fd_; }
@@ -38,7 +32,10 @@ class Channel {
  private:
   ssize_t result_of(int answer) const;
 
+  void close_socket() const;
+
   int fd_;
+  bool resets_ = true;
   ssl_st* ssl_ = nullptr;
 };
 

@@ -17,80 +17,119 @@ namespace bench {
 namespace {
 
 constexpr std::string_view status_line = "HTTP/1.1 200 OK\r\n";
+/// The addresses of connections that are closed: 127.0.0.2 to 127.0.0.250.
+constexpr int first_host = 2;
+constexpr int last_host = 250;
 
 std::string request_of(const HttpWork& work) {
-  std::string text = std::string(work.method) + " " + work.target +
-                     " HTTP/1.1\r\nHost: localhost\r\nUser-Agent: bench\r\nAccept: */*\r\n";
-  if (work.body_bytes > 0) text += "Content-Length: " + std::to_string(work.body_bytes) + "\r\n";
-  return text + "\r\n" + std::string(std::size_t(work.body_bytes), 'u');
+  std::string text = work.method + " " + work.target +
+                     " HTTP/1.1\r\nHost: localhost\r\nUser-Agent: bench\r\nAccept: */*\r\n" +
+                     work.fields;
+  if (!work.body.empty() && !work.fields.contains("Transfer-Encoding"))
+    text += "Content-Length: " + std::to_string(work.body.size()) + "\r\n";
+  return text + "\r\n" + work.body;
 }
 
-/// The value of Content-Length, or -1.
-long length_in(const std::string& head) {
-  constexpr std::string_view name = "\r\ncontent-length:";
-  for (std::size_t at = 0; at + name.size() < head.size(); ++at)
-    if (strncasecmp(head.c_str() + at, name.data(), name.size()) == 0)
-      return std::atol(head.c_str() + at + name.size());
-  return -1;
+/// The value of a field, or an empty string. `name` is in lower case, between CRLF and colon.
+std::string value_in(const std::string& head, std::string_view name) {
+  for (std::size_t at = 0; at + name.size() < head.size(); ++at) {
+    if (strncasecmp(head.c_str() + at, name.data(), name.size()) != 0) continue;
+    const std::size_t begin = head.find_first_not_of(' ', at + name.size());
+    return head.substr(begin, head.find('\r', begin) - begin);
+  }
+  return {};
+}
+
+/// The size of a response, or 0 if it is not known yet. Fails if it is not the expected one.
+std::size_t size_of(const std::string& received, int body_bytes) {
+  const std::size_t end = received.find("\r\n\r\n");
+  if (end == std::string::npos) return 0;
+  const std::string head = received.substr(0, end + 2);
+  const std::string length = value_in(head, "\r\ncontent-length:");
+  if (!received.starts_with(status_line)) fail("client: unexpected response: " + head);
+  if (length.empty()) {
+    // The content of the responses has no line with a zero.
+    if (value_in(head, "\r\ntransfer-encoding:") != "chunked" || body_bytes > 0)
+      fail("client: unexpected response: " + head);
+    return received.ends_with("\r\n0\r\n\r\n") ? received.size() : 0;
+  }
+  if (body_bytes > 0 && length != std::to_string(body_bytes))
+    fail("client: unexpected response: " + head);
+  return end + 4 + std::size_t(std::atol(length.c_str()));
 }
 
 }  // namespace
 
-HttpClients::HttpClients(std::uint16_t port, int connections, int pipelined, const HttpWork& work)
+HttpClients::HttpClients(std::uint16_t port, const HttpClientOptions& options,
+                         const std::vector<HttpWork>& works)
     : epoll_(epoll_create1(EPOLL_CLOEXEC)),
-      pipelined_(pipelined),
-      request_(request_of(work)),
-      connections_(std::size_t(connections)),
+      port_(port),
+      options_(options),
+      connections_(std::size_t(options.connections)),
       buffer_(256 * 1024) {
   if (epoll_ < 0) fail_errno("client: epoll_create1");
-  for (int i = 0; i < pipelined; ++i) requests_ += request_;
-  for (Connection& entry : connections_) entry.channel = std::make_unique<Channel>(port, work.tls);
-  learn_size(work.response_bytes);
+  {
+    const Channel channel(port, options.tls);
+    for (const HttpWork& work : works) batches_.push_back(learn(channel, work));
+  }
   for (Connection& connection : connections_) {
-    connection.channel->set_non_blocking();
-    epoll_event event{.events = EPOLLIN, .data = {.ptr = &connection}};
-    if (epoll_ctl(epoll_, EPOLL_CTL_ADD, connection.channel->fd(), &event) != 0)
-      fail_errno("client: epoll_ctl");
+    connection.batch = unused_.size() % batches_.size();
+    open(connection);
     unused_.push_back(&connection);
   }
 }
 
 HttpClients::~HttpClients() { close(epoll_); }
 
-void HttpClients::learn_size(int body_bytes) {
-  const Channel& channel = *connections_.front().channel;
-  for (std::size_t sent = 0; sent < request_.size();) {
-    const ssize_t done = channel.send(request_.data() + sent, request_.size() - sent);
+void HttpClients::open(Connection& connection) {
+  if (options_.requests_per_connection > 0) {
+    host_ = host_ < first_host || host_ == last_host ? first_host : host_ + 1;
+    if (connection.channel != nullptr) connection.channel->close_in_order();
+  }
+  connection.channel = std::make_unique<Channel>(port_, options_.tls, nullptr, host_);
+  connection.requests_left = options_.requests_per_connection;
+  connection.waits_to_send = false;
+  connection.channel->set_non_blocking();
+  epoll_event event{.events = EPOLLIN, .data = {.ptr = &connection}};
+  if (epoll_ctl(epoll_, EPOLL_CTL_ADD, connection.channel->fd(), &event) != 0)
+    fail_errno("client: epoll_ctl");
+}
+
+HttpClients::Batch HttpClients::learn(const Channel& channel, const HttpWork& work) {
+  const std::string text = request_of(work);
+  for (std::size_t sent = 0; sent < text.size();) {
+    const ssize_t done = channel.send(text.data() + sent, text.size() - sent);
     if (done <= 0) fail_errno("client: send");
     sent += std::size_t(done);
   }
   std::string response;
-  while (response_bytes_ == 0 || response.size() < response_bytes_) {
+  std::size_t size = 0;
+  while (size == 0 || response.size() < size) {
     const ssize_t got = channel.receive(buffer_.data(), buffer_.size());
     if (got <= 0) fail("client: the server closed the connection after: " + response);
     response.append(buffer_.data(), std::size_t(got));
-    const std::size_t end = response.find("\r\n\r\n");
-    if (response_bytes_ != 0 || end == std::string::npos) continue;
-    const long length = length_in(response.substr(0, end + 2));
-    if (!response.starts_with(status_line) || length < 0 ||
-        (body_bytes > 0 && length != body_bytes))
-      fail("client: unexpected response: " + response.substr(0, end));
-    response_bytes_ = end + 4 + std::size_t(length);
+    if (size == 0) size = size_of(response, work.response_bytes);
   }
-  if (response.size() != response_bytes_) fail("client: bytes after the response");
+  if (response.size() != size) fail("client: bytes after the response");
+  Batch batch;
+  for (int i = 0; i < options_.pipelined; ++i) batch.requests += text;
+  batch.response_bytes = size * std::size_t(options_.pipelined);
+  return batch;
 }
 
 void HttpClients::request(Connection& connection) {
-  connection.unsent = requests_.size();
-  connection.missing = response_bytes_ * std::size_t(pipelined_);
+  const Batch& batch = batches_[connection.batch];
+  connection.unsent = batch.requests.size();
+  connection.missing = batch.response_bytes;
   connection.at_start = true;
   send(connection);
 }
 
 void HttpClients::send(Connection& connection) {
+  const std::string& requests = batches_[connection.batch].requests;
   while (connection.unsent > 0) {
     const ssize_t done = connection.channel->send(
-        requests_.data() + requests_.size() - connection.unsent, connection.unsent);
+        requests.data() + requests.size() - connection.unsent, connection.unsent);
     if (done < 0 && errno == EAGAIN) return watch(connection, true);
     if (done <= 0) fail_errno("client: send");
     connection.unsent -= std::size_t(done);
@@ -120,7 +159,9 @@ void HttpClients::receive(Connection& connection) {
 }
 
 void HttpClients::complete(Connection& connection) {
-  responses_ += pipelined_;
+  responses_ += options_.pipelined;
+  if (++connection.batch == batches_.size()) connection.batch = 0;
+  if (options_.requests_per_connection > 0 && --connection.requests_left == 0) open(connection);
   if (at_once_) return request(connection);
   latencies_.push_back(now_ns() - connection.due_ns);
   unused_.push_back(&connection);
@@ -154,6 +195,12 @@ void HttpClients::run_count(std::int64_t responses) {
   const auto end = responses_ + responses;
   begin();
   while (responses_ < end) run_once(100);
+}
+
+void HttpClients::request_each() {
+  at_once_ = false;
+  for (Connection* connection : std::exchange(unused_, {})) request(*connection);
+  while (unused_.size() < connections_.size()) run_once(100);
 }
 
 std::vector<std::int64_t> HttpClients::run_at_rate(double per_second, double seconds) {

@@ -1,4 +1,4 @@
-// The clients: connections that repeat a number of pipelined requests, on one epoll.
+// The clients: connections that repeat requests, one or several at a time, on one epoll.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,29 @@
 
 namespace bench {
 
+/// A request. `target` and `method` choose a service of the server.
+struct HttpWork {
+  std::string method = "GET";
+  std::string target = "/file";
+  std::string fields{};    ///< Further lines of the head, each with its CRLF.
+  std::string body{};      ///< With its framing, if `fields` has Transfer-Encoding.
+  int response_bytes = 0;  ///< Of the response's body; 0: the server chooses.
+};
+
+struct HttpClientOptions {
+  int connections = 1;
+  int pipelined = 1;                ///< Requests that are sent at once.
+  int requests_per_connection = 0;  ///< Then the client opens another one; 0: no limit.
+  bool tls = false;
+};
+
 class HttpClients {
  public:
-  /// Opens the connections, and makes one request on the first, whose response shows the size of
-  /// all. `port` is that of the server on 127.0.0.1.
-  HttpClients(std::uint16_t port, int connections, int pipelined, const HttpWork& work);
+  /// Makes each request once, whose response shows the size of all, and opens the connections.
+  /// Each of them makes the requests of `works` one after the other, again and again; they begin
+  /// with different ones. `port` is that of the server on 127.0.0.1.
+  HttpClients(std::uint16_t port, const HttpClientOptions& options,
+              const std::vector<HttpWork>& works);
   ~HttpClients();
   HttpClients(const HttpClients&) = delete;
   HttpClients& operator=(const HttpClients&) = delete;
@@ -25,22 +43,32 @@ class HttpClients {
   std::int64_t run(double seconds);
   /// The same, until so many responses were received.
   void run_count(std::int64_t responses);
+  /// Each connection makes one request. Returns when all responses were received.
+  void request_each();
 
   /// Sends requests at a fixed rate, one at a time on a connection. Returns for each response the
   /// nanoseconds since its request was due: if all connections are in use, the request waits.
   std::vector<std::int64_t> run_at_rate(double per_second, double seconds);
 
  private:
+  /// What is sent at once, and how much comes back.
+  struct Batch {
+    std::string requests;
+    std::size_t response_bytes = 0;
+  };
   struct Connection {
     std::unique_ptr<Channel> channel;
+    std::size_t batch = 0;    ///< The current one.
     std::size_t unsent = 0;   ///< Bytes at the end of the requests.
     std::size_t missing = 0;  ///< Bytes of the responses that are outstanding.
     std::int64_t due_ns = 0;  ///< Of the request.
+    int requests_left = 0;    ///< With requests_per_connection.
     bool waits_to_send = false;
     bool at_start = false;  ///< None of the responses has been received.
   };
 
-  void learn_size(int body_bytes);
+  Batch learn(const Channel& channel, const HttpWork& work);
+  void open(Connection& connection);
   void request(Connection& connection);
   void send(Connection& connection);
   void watch(Connection& connection, bool waits_to_send);
@@ -50,10 +78,10 @@ class HttpClients {
   void run_once(int timeout_ms);
 
   int epoll_;
-  int pipelined_;
-  std::string request_;
-  std::string requests_;
-  std::size_t response_bytes_ = 0;
+  std::uint16_t port_;
+  HttpClientOptions options_;
+  int host_ = 0;  ///< Of the connection that was opened last, with requests_per_connection.
+  std::vector<Batch> batches_;
   std::int64_t responses_ = 0;
   bool at_once_ = false;  ///< The next requests are sent at once.
   std::vector<Connection> connections_;

@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <utility>
 
 #include "common/options.h"
 #include "common/processor.h"
 #include "common/temporary_folder.h"
+#include "http/arena.h"
 #include "http/client.h"
 #include "http/h2load.h"
 #include "http/urgent.h"
@@ -28,6 +30,7 @@ enum Profile : int { text_profile, baseline, static_profile, json_profile, uploa
 struct Parameters {
   int kind = text;
   int profile = text_profile;
+  int arena = 0;  ///< An ArenaProfile.
   bool http_2 = false;
   bool tls = false;
   int streams = 1;
@@ -46,13 +49,22 @@ HttpWork work_of(const Parameters& parameters) {
     case json:
       return {.target = json_target};
     case upload:
-      return {.method = "POST", .target = upload_target, .body_bytes = parameters.size};
+      return {.method = "POST",
+              .target = upload_target,
+              .body = std::string(std::size_t(parameters.size), 'u')};
     case file:
       return {.target = static_target, .response_bytes = parameters.size};
     default:
-      return {
-          .target = http_target, .response_bytes = parameters.size, .tls = parameters.kind == tls};
+      return {.target = http_target, .response_bytes = parameters.size};
   }
+}
+
+HttpClients clients_of(const ServerProcess& server, const Parameters& parameters) {
+  return {server.port(),
+          {.connections = parameters.connections,
+           .pipelined = parameters.pipelined,
+           .tls = parameters.tls},
+          {work_of(parameters)}};
 }
 
 std::vector<Figure> latency(HttpClients& clients, const Parameters& parameters) {
@@ -66,23 +78,58 @@ std::vector<Figure> latency(HttpClients& clients, const Parameters& parameters) 
   return {{"p50_ns", at(0.5)}, {"p99_ns", at(0.99)}, {"p999_ns", at(0.999)}, {"max_ns", at(1)}};
 }
 
-std::vector<Figure> measure(const ServerProcess& server, const Parameters& parameters) {
-  HttpClients clients(server.port(), parameters.connections, parameters.pipelined,
-                      work_of(parameters));
-  if (parameters.rate > 0) return latency(clients, parameters);
-  clients.run(parameters.milliseconds / 5e3);
+std::vector<Figure> measure(const ServerProcess& server, HttpClients& clients, int milliseconds) {
+  clients.run(milliseconds / 5e3);
   const auto before = server.cpu_ns();
-  const double count = double(clients.run(parameters.milliseconds / 1e3));
+  const double count = double(clients.run(milliseconds / 1e3));
   if (count == 0) fail("nothing was completed during the measurement");
-  const double cpu_ns = double(server.cpu_ns() - before);
-  return {{"server_cpu_ns", cpu_ns / count},
-          {"requests_per_s", count / parameters.milliseconds * 1e3}};
+  const double cpu_ns = double(server.cpu_ns() - before) / count;
+  return {{"server_cpu_ns", cpu_ns},
+          {"requests_per_core_s", 1e9 / cpu_ns},
+          {"requests_per_s", count / milliseconds * 1e3}};
+}
+
+std::vector<Figure> measure_profile(const ServerProcess& server, const Parameters& parameters) {
+  const ArenaLoad load = arena_load(ArenaProfile(parameters.arena));
+  HttpClients clients(server.port(),
+                      {.connections = parameters.connections,
+                       .pipelined = load.pipelined,
+                       .requests_per_connection = load.requests_per_connection},
+                      load.works);
+  return measure(server, clients, parameters.milliseconds);
+}
+
+/// The memory of connections that have made one request, and what is left of it when they are
+/// closed.
+std::vector<Figure> stay_idle(const ServerProcess& server, Parameters parameters) {
+  // Until servers have released what they keep for the next request: Tambour a second later.
+  constexpr unsigned settled_us = 1'500'000;
+  const int connections = std::exchange(parameters.connections, 16);
+  // Excludes memory that a library allocates once, for its first connections.
+  clients_of(server, parameters).request_each();
+  usleep(settled_us);
+  server.wait_until_idle();
+  const double before = double(server.pss_bytes());
+  parameters.connections = connections;
+  double open = 0;
+  {
+    HttpClients clients = clients_of(server, parameters);
+    clients.request_each();
+    feed_watchdog();
+    usleep(settled_us);
+    server.wait_until_idle();
+    open = double(server.pss_bytes());
+  }
+  usleep(settled_us);
+  server.wait_until_idle();
+  return {{"connection_bytes", (open - before) / connections},
+          // At least a page, so that ratios are finite.
+          {"kept_bytes", std::max(4096.0, double(server.pss_bytes()) - before)}};
 }
 
 /// For a program such as valgrind that counts what the server executes.
 std::vector<Figure> count(const ServerProcess& server, const Parameters& parameters) {
-  HttpClients clients(server.port(), parameters.connections, parameters.pipelined,
-                      work_of(parameters));
+  HttpClients clients = clients_of(server, parameters);
   clients.run_count(parameters.requests);
   server.wait_until_idle();
   return {{"process", double(server.process())}, {"events", double(parameters.requests)}};
@@ -106,7 +153,7 @@ std::vector<Figure> measure_http_2(const ServerProcess& server, const std::strin
                                                        : upload_target;
   }
   // The static file has the size of the upload.
-  if (parameters.profile == upload_profile) load.upload_file = folder + "/files/static";
+  if (parameters.profile == upload_profile) load.upload_file = folder + "/files" + static_target;
   return run_h2load(server, load);
 }
 
@@ -123,11 +170,28 @@ std::vector<Figure> measure_http_2(const ServerProcess& server, const std::strin
 /// What servers find in their folder.
 void prepare(const std::string& folder, const Parameters& parameters) {
   mkdir((folder + "/files").c_str(), 0755);
-  std::ofstream(folder + "/files/static") << std::string(std::size_t(parameters.size), 's');
+  mkdir((folder + "/files/static").c_str(), 0755);
+  write_arena_files(folder);
+  std::ofstream(folder + "/files" + static_target)
+      << std::string(std::size_t(parameters.size), 's');
   std::ofstream(folder + "/files" + small_target) << std::string(small_bytes, 's');
 #ifdef BENCH_TLS
   if (parameters.tls) write_certificate(folder + "/server.pem");
 #endif
+}
+
+void add_arena_options(CommandLine& line, Parameters& parameters) {
+  line.add_command("arena", "the profiles of HttpArena");
+  line.add("--connections", parameters.connections, "connections", 1, 10'000);
+  line.add("--milliseconds", parameters.milliseconds, "length of a measurement", 10, 20'000);
+  line.add("--profile", parameters.arena, "what is requested",
+           {{"baseline", int(ArenaProfile::baseline)},
+            {"pipelined", int(ArenaProfile::pipelined)},
+            {"limited-conn", int(ArenaProfile::limited_conn)},
+            {"json", int(ArenaProfile::json)},
+            {"json-comp", int(ArenaProfile::json_comp)},
+            {"upload", int(ArenaProfile::upload)},
+            {"static", int(ArenaProfile::static_files)}});
 }
 
 void add_options(CommandLine& line, Parameters& parameters) {
@@ -148,6 +212,10 @@ void add_options(CommandLine& line, Parameters& parameters) {
   line.add_command("latency", "requests at a fixed rate");
   add_common();
   line.add("--rate", parameters.rate, "requests per second", 1, 10'000'000);
+  add_arena_options(line, parameters);
+  line.add_command("idle", "connections that have made one request");
+  line.add("--connections", parameters.connections, "connections", 1, 10'000);
+  add_size();
   line.add_command("count", "a number of requests, for a program that counts instructions");
   line.add("--connections", parameters.connections, "connections", 1, 10'000);
   line.add("--requests", parameters.requests, "the number of requests", 1, 1'000'000);
@@ -182,7 +250,11 @@ std::vector<Figure> measure(const CommandLine& line, const ServerProcess& server
         server.port(),
         {.tls = parameters.tls, .downloads = parameters.downloads, .probes = parameters.probes});
   if (line.has_command("count")) return count(server, parameters);
-  return measure(server, parameters);
+  if (line.has_command("arena")) return measure_profile(server, parameters);
+  if (line.has_command("idle")) return stay_idle(server, parameters);
+  HttpClients clients = clients_of(server, parameters);
+  if (parameters.rate > 0) return latency(clients, parameters);
+  return measure(server, clients, parameters.milliseconds);
 }
 
 }  // namespace
@@ -205,6 +277,7 @@ int run_http(int argc, char** argv, Serve serve) {
   add_options(line, parameters);
   line.parse_or_exit(argc, argv);
   parameters.tls = parameters.tls || parameters.kind == tls;
+  if (line.has_command("arena")) parameters.size = 2;  // The response of the floor is "ok".
   parameters.http_2 = parameters.http_2 || line.has_command("http2") || line.has_command("urgent");
 
   const TemporaryFolder folder;

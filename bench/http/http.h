@@ -13,13 +13,14 @@
 
 namespace bench {
 
-/// The services of a subject; it need not have all of them. With ServerOptions::tls, the server
-/// speaks TLS; with ServerOptions::http_2, HTTP/2.
-inline constexpr const char* http_target = "/file";      ///< answer_bytes bytes of text/plain.
-inline constexpr const char* json_target = "/json";      ///< json_text(), made for each request.
-inline constexpr const char* upload_target = "/upload";  ///< Reads the body, and answers.
-/// The file FOLDER/files/static, which a subject sends from the disk.
-inline constexpr const char* static_target = "/static";
+/// The services of a subject, with those of arena.h; it need not have all of them. With
+/// ServerOptions::tls, the server speaks TLS; with ServerOptions::http_2, HTTP/2.
+inline constexpr const char* http_target = "/file";  ///< answer_bytes bytes of text/plain.
+inline constexpr const char* json_target = "/json";  ///< json_text(), made for each request.
+/// Reads the body, and answers with the number of its bytes, as text/plain.
+inline constexpr const char* upload_target = "/upload";
+/// The file FOLDER/files/static/file, which a subject sends from the disk.
+inline constexpr const char* static_target = "/static/file";
 /// The sum of the values of the query, as text/plain.
 inline constexpr const char* baseline_target = "/baseline2";
 /// small_bytes bytes of text/plain; also the file FOLDER/files/small. For clients of HTTP/2.

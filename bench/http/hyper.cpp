@@ -10,7 +10,6 @@ namespace {
 class Hyper {
  public:
   explicit Hyper(const bench::ServerOptions& options) : options_(options) {
-    if (!options.http_2) bench::fail("the program for hyper supports only HTTP/2");
     if (access(HYPER_SERVER, X_OK) != 0)
       bench::fail("the server was not built: build the target bench_hyper_server");
   }
@@ -18,7 +17,7 @@ class Hyper {
   [[noreturn]] void run() const {
     execl(HYPER_SERVER, HYPER_SERVER, std::to_string(options_.port).c_str(),
           std::to_string(options_.answer_bytes).c_str(), options_.folder.c_str(),
-          options_.tls ? "tls" : "plain", nullptr);
+          options_.tls ? "tls" : "plain", options_.http_2 ? "2" : "1", nullptr);
     bench::fail_errno(HYPER_SERVER);
   }
 

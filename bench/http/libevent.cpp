@@ -1,5 +1,8 @@
 // The server on libevent: evhttp with a callback for each path. TLS is that of bufferevent_openssl.
+#include <cstddef>
+#include <cstdlib>
 #include <string>
+#include <string_view>
 
 #include <event2/buffer.h>
 #include <event2/event.h>
@@ -10,6 +13,7 @@
 #include <openssl/ssl.h>
 #endif
 
+#include "http/arena.h"
 #include "http/http.h"
 
 namespace {
@@ -23,6 +27,10 @@ class Libevent {
     evhttp_set_cb(http_, bench::http_target, &on_text, this);
     evhttp_set_cb(http_, bench::json_target, &on_json, this);
     evhttp_set_cb(http_, bench::upload_target, &on_upload, this);
+    evhttp_set_cb(http_, bench::sum_target, &on_sum, this);
+    evhttp_set_cb(http_, bench::ok_target, &on_ok, this);
+    // The path of the rest has a parameter, which evhttp does not support.
+    evhttp_set_gencb(http_, &on_items, this);
   }
 
   void run() { event_base_dispatch(base_); }
@@ -39,17 +47,39 @@ class Libevent {
                            nullptr, nullptr);
     evhttp_send_reply(request, 200, "OK", nullptr);
   }
-  static void on_json(evhttp_request* request, void* context) {
-    const std::string text = bench::json_text(static_cast<Libevent*>(context)->bytes_);
-    evhttp_add_header(evhttp_request_get_output_headers(request), "Content-Type",
-                      "application/json");
+  static void reply(evhttp_request* request, const char* type, const std::string& text) {
+    evhttp_add_header(evhttp_request_get_output_headers(request), "Content-Type", type);
     evbuffer_add(evhttp_request_get_output_buffer(request), text.data(), text.size());
     evhttp_send_reply(request, 200, "OK", nullptr);
   }
+  static void on_json(evhttp_request* request, void* context) {
+    reply(request, "application/json", bench::json_text(static_cast<Libevent*>(context)->bytes_));
+  }
   /// evhttp has the whole body in memory.
   static void on_upload(evhttp_request* request, void*) {
-    evbuffer_add(evhttp_request_get_output_buffer(request), "ok", 2);
-    evhttp_send_reply(request, 200, "OK", nullptr);
+    const std::size_t size = evbuffer_get_length(evhttp_request_get_input_buffer(request));
+    reply(request, "text/plain", std::to_string(size));
+  }
+  static void on_sum(evhttp_request* request, void*) {
+    const char* const query = evhttp_uri_get_query(evhttp_request_get_evhttp_uri(request));
+    evkeyvalq values;
+    evhttp_parse_query_str(query, &values);
+    long sum = 0;
+    for (const evkeyval* value = values.tqh_first; value != nullptr; value = value->next.tqe_next)
+      sum += std::atol(value->value);
+    evhttp_clear_headers(&values);
+    evbuffer* const body = evhttp_request_get_input_buffer(request);
+    std::string text(evbuffer_get_length(body), '\0');
+    evbuffer_remove(body, text.data(), text.size());
+    reply(request, "text/plain", std::to_string(sum + std::atol(text.c_str())));
+  }
+  static void on_ok(evhttp_request* request, void*) { reply(request, "text/plain", "ok"); }
+  static void on_items(evhttp_request* request, void*) {
+    const std::string_view target(evhttp_request_get_uri(request));
+    if (!target.starts_with(bench::items_target))
+      return evhttp_send_error(request, HTTP_NOTFOUND, nullptr);
+    reply(request, "application/json",
+          bench::arena_json(target.substr(bench::items_target.size())));
   }
 
 #ifdef BENCH_TLS

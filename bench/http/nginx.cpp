@@ -2,6 +2,7 @@
 // of open files, and discards uploads.
 #include <string>
 
+#include "http/arena.h"
 #include "http/http.h"
 #include "server/nginx_process.h"
 
@@ -27,6 +28,8 @@ constexpr int text_bytes_max = 4000;
 
 std::string locations(const bench::ServerOptions& options) {
   std::string text = "location = /upload { return 200 ok; }";
+  text.append(" location = ").append(bench::ok_target);
+  text.append(" { default_type text/plain; return 200 ok; }");
   if (options.answer_bytes > text_bytes_max) return text;
   text.append(" location = ").append(bench::http_target);
   text.append(" { default_type text/plain; return 200 ");

@@ -2,11 +2,13 @@
 // task for each request.
 #include <tambour/tambour.h>
 
+#include <cstddef>
 #include <cstdlib>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "http/arena.h"
 #include "http/http.h"
 
 namespace {
@@ -30,22 +32,58 @@ class Tambour {
     response.send(body_.slice());
   }
 
+  static void answer(http::Response& response, const std::string& text) {
+    response.headers().set("Content-Type", "text/plain");
+    response.send(text);
+  }
+
   static tambour::Task<> receive(http::Request& request, http::Response& response) {
+    std::size_t bytes = 0;
     while (!request.body().is_complete()) {
       const auto piece = co_await request.body().read();
       if (!piece) co_return;
+      bytes += piece->size();
     }
-    response.send("ok");
+    answer(response, std::to_string(bytes));
   }
 
-  /// Responds with the sum of the values of the query.
-  static void add_values(http::Request& request, http::Response& response) {
+  static long sum_of(http::Request& request) {
     long sum = 0;
     for (const auto& [name, value] :
          tambour::or_throw(http::parse_query(request.query().value_or(""))))
       sum += std::atol(value.c_str());
-    response.headers().set("Content-Type", "text/plain");
-    response.send(std::to_string(sum));
+    return sum;
+  }
+  static void add_values(http::Request& request, http::Response& response) {
+    answer(response, std::to_string(sum_of(request)));
+  }
+  static tambour::Task<> add_values_and_body(http::Request& request, http::Response& response) {
+    const long sum = sum_of(request);
+    const auto body = co_await request.body().read_text();
+    if (!body) co_return;
+    answer(response, std::to_string(sum + std::atol(body->c_str())));
+  }
+
+  static void send_items(http::Request& request, http::Response& response) {
+    const auto count = request.parameter_as<int>("count");
+    const auto multiplier = request.query_parameter_as<int>("m");
+    if (!count || !multiplier) return;  // Answered with 400.
+    response.headers().set("Content-Type", "application/json");
+    response.send(bench::arena_json(*count, multiplier->value_or(1)));
+  }
+
+  /// What the profiles of HttpArena request.
+  static void add_arena(http::Router& router) {
+    router.get(bench::sum_target, &add_values);
+    router.post(bench::sum_target, &add_values_and_body);
+    router.get(bench::ok_target,
+               [](http::Request&, http::Response& response) { answer(response, "ok"); });
+    router.get(std::string(bench::items_target) + "{count}", &send_items);
+    http::Router compressed;
+    compressed.use(tambour::or_throw(
+        http::compress({.codings = {http::Coding::gzip}, .gzip_level = bench::gzip_level})));
+    compressed.get("/{count}", &send_items);
+    router.mount("/json-comp", std::move(compressed));
   }
 
   http::Handler handler(const bench::ServerOptions& options) {
@@ -72,6 +110,7 @@ class Tambour {
       response.send(std::string(bench::small_bytes, 's'));
     });
     router.post(bench::upload_target, &receive);
+    add_arena(router);
     router.get("/{path...}", http::serve_files(options.folder + "/files"));
     return std::move(router).handler();
   }

@@ -23,8 +23,8 @@ struct Parameters {
 };
 
 std::vector<Figure> measure(const ServerProcess& proxy, const Parameters& parameters) {
-  HttpClients clients(proxy.port(), parameters.connections, 1,
-                      {.target = http_target, .response_bytes = parameters.size});
+  HttpClients clients(proxy.port(), {.connections = parameters.connections},
+                      {{.target = http_target, .response_bytes = parameters.size}});
   clients.run(parameters.milliseconds / 5e3);
   const auto before = proxy.cpu_ns();
   const double count = double(clients.run(parameters.milliseconds / 1e3));

@@ -56,9 +56,10 @@ _ALL = (
     Subject("h2o", "h2o"),
     Subject("go", "go"),
     Subject("node", "node"),
+    Subject("drogon", "drogon"),
+    Subject("hyper", "hyper"),
     # Only for suites of HTTP/2.
     Subject("nghttpd", "nghttpd"),
-    Subject("hyper", "hyper"),
     # Only for suites of WebSockets.
     Subject("uwebsockets", "uwebsockets"),
     Subject("libwebsockets", "libwebsockets"),

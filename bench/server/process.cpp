@@ -164,12 +164,16 @@ std::int64_t ServerProcess::cpu_ns() const {
   return total;
 }
 
-std::int64_t ServerProcess::anonymous_bytes() const {
+std::int64_t ServerProcess::anonymous_bytes() const { return rollup_bytes("Anonymous:"); }
+
+std::int64_t ServerProcess::pss_bytes() const { return rollup_bytes("Pss:"); }
+
+std::int64_t ServerProcess::rollup_bytes(const char* name) const {
   std::int64_t kibibytes = 0;
   for_each_process(process_, [&](pid_t value) {
     std::ifstream file("/proc/" + std::to_string(value) + "/smaps_rollup");
     std::string word;
-    while (file >> word && word != "Anonymous:") continue;
+    while (file >> word && word != name) continue;
     std::int64_t local = 0;
     if (!(file >> local)) fail("cannot read /proc/PID/smaps_rollup");
     kibibytes += local;

@@ -41,9 +41,15 @@ class ServerProcess {
   /// The same, but counted page by page: exact, also for a kernel that counts per processor, and
   /// slower.
   std::int64_t anonymous_bytes() const;
+  /// Resident bytes, of which those shared with other processes count in part: the proportional set
+  /// size of proc_pid_smaps_rollup(5). Includes file-backed memory.
+  std::int64_t pss_bytes() const;
 
  private:
   struct SharedState;
+
+  /// A line of /proc/PID/smaps_rollup, of the process and those that it has started.
+  std::int64_t rollup_bytes(const char* name) const;
 
   /// Whether the server is waiting in the kernel, not for a processor.
   bool is_waiting() const;

@@ -37,25 +37,20 @@ func main() {
 		w.Write(body)
 	})
 	http.HandleFunc("/upload", func(w http.ResponseWriter, r *http.Request) {
-		io.Copy(io.Discard, r.Body)
-		io.WriteString(w, "ok")
+		size, _ := io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "text/plain")
+		io.WriteString(w, strconv.FormatInt(size, 10))
 	})
 	http.HandleFunc("/baseline2", func(w http.ResponseWriter, r *http.Request) {
-		sum := 0
-		for _, values := range r.URL.Query() {
-			for _, value := range values {
-				number, _ := strconv.Atoi(value)
-				sum += number
-			}
-		}
 		w.Header().Set("Content-Type", "text/plain")
-		io.WriteString(w, strconv.Itoa(sum))
+		io.WriteString(w, strconv.Itoa(sumOfQuery(r)))
 	})
 	http.HandleFunc("/small", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/plain")
 		io.WriteString(w, strings.Repeat("s", 64))
 	})
-	http.Handle("/static", http.FileServer(http.Dir(folder+"/files")))
+	http.Handle("/static/", http.FileServer(http.Dir(folder+"/files")))
+	handleArena()
 	address := "127.0.0.1:" + os.Args[1]
 	if os.Args[4] == "tls" {
 		log.Fatal(http.ListenAndServeTLS(address, folder+"/server.pem", folder+"/server.pem", nil))

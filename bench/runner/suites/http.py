@@ -12,11 +12,13 @@ MISSING = {
     "floor": ("json", "upload", "file", "tls"),
     "libevent": ("file",),
     "tambour-libevent": ("file",),
-    "boost": ("file", "tls"),
+    "boost": ("tls",),
     "node": ("file",),
     "nginx": ("json",),
-    "h2o": ("json", "upload"),
+    "hyper": ("file",),
 }
+PER_CORE = Metric("requests_per_core_s", "1/s", "requests per second of processor time",
+                  better="more")
 
 
 class HttpSuite(ServerSuite):
@@ -25,8 +27,8 @@ class HttpSuite(ServerSuite):
     program = "http"
     command = ""
     subjects = (*subjects.pick("tambour"), TASKS,
-                *subjects.pick("tambour-libevent", "floor", "libevent", "boost", "nginx", "h2o",
-                               "go", "node"))
+                *subjects.pick("tambour-libevent", "floor", "libevent", "boost", "drogon", "nginx",
+                               "h2o", "hyper", "go", "node"))
     quick_subjects = ("tambour", "libevent", "nginx")
 
     def arguments(self, cell):
@@ -41,11 +43,12 @@ class Http(HttpSuite):
     title = "HTTP requests"
     what = ("Clients repeat requests on open connections, one or several at a time: for a text of "
             "the given size, also over TLS, for JSON, for a file, or with an upload.")
-    how = ("Processor time of the server per request. A text is in the server's memory, except "
-           "that h2o sends a file, and nginx one of more than 4,000 bytes; both without a log and "
-           "without worker processes. JSON is made for each request. Uploads are read and "
-           "discarded; evhttp and Beast collect them. The clients use bare system calls on another "
-           "processor, and count bytes.")
+    how = ("Processor time of the server per request, and how many requests a second one core "
+           "suffices for. A text is in the server's memory, except that nginx sends a file of more "
+           "than 4,000 bytes; files are sent from the disk. No logs, no worker processes. JSON is "
+           "made for each request. Uploads are read and discarded; evhttp, Beast, h2o and Drogon "
+           "collect them. The clients use bare system calls on another processor, and count "
+           "bytes.")
     order = 93
     parameters = (Parameter("kind", "what is requested", ("text",), choices=KINDS, format="{}"),
                   Parameter("size", "bytes of a response's body, or of an upload",
@@ -53,13 +56,14 @@ class Http(HttpSuite):
                   Parameter("connections", "connections", (1, 100), format="{:,} connections"),
                   Parameter("pipelined", "requests that are sent at once", (1,), high=100,
                             format="{:,} at a time"), MILLISECONDS)
-    metrics = (Metric("server_cpu_ns", "ns", "server's processor time per request"),
+    metrics = (Metric("server_cpu_ns", "ns", "server's processor time per request"), PER_CORE,
                Metric("requests_per_s", "1/s", "requests per second", better="more"))
     # evhttp takes about 20 µs for each request: 16 ms for 16 on each of 50 connections.
     quick = ({"size": (64,), "connections": (100,), "milliseconds": (20,), "rounds": 6},
              {"size": (64,), "connections": (50,), "pipelined": (16,), "milliseconds": (30,),
               "rounds": 6})
     full = ({"size": (64, 1024, 16384, 65536, 1 << 20), "connections": (1, 100, 1000)},
+            {"size": (64,), "connections": (5000,)},
             {"size": (64,), "connections": (1, 100), "pipelined": (16,)},
             {"kind": ("json",), "size": (1024,), "connections": (100,)},
             {"kind": ("upload",), "size": (65536, 1 << 20), "connections": (100,)},

@@ -11,7 +11,6 @@ from .http import HttpSuite
 # What the programs of these peers lack. nginx answers an upload before it has received it.
 MISSING = {
     "nginx": ("baseline", "json", "upload"),
-    "h2o": ("baseline", "json", "upload"),
     "nghttpd": ("baseline", "json"),
     "hyper": ("static",),
 }
@@ -42,8 +41,8 @@ class Http2(Http2Suite):
             "static (a file) and json of HttpArena, or with an upload; over TCP (h2c) or over TLS "
             "1.3 with AES-128-GCM (h2).")
     how = ("Processor time of the server per request, and how many requests a second one core "
-           "suffices for. A text is in the server's memory, except that h2o and nghttpd send a "
-           "file, and nginx one of more than 4,000 bytes; no logs, no worker processes. JSON is "
+           "suffices for. A text is in the server's memory, except that nghttpd sends a file, "
+           "and nginx one of more than 4,000 bytes; no logs, no worker processes. JSON is "
            "made for each request. h2load runs on another processor; its time to connect does not "
            "count.")
     order = 96
