@@ -28,7 +28,6 @@
 #include "loop/core.h"
 #include "net/tcp_options.h"
 #include "task/time_limit.h"
-#include "tls/handshake.h"
 
 namespace tambour {
 namespace {

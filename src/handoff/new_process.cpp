@@ -19,7 +19,7 @@
 #include "handoff/passed_tickets.h"
 #include "handoff/ready_pipe.h"
 #include "task/time_limit.h"
-#include "tls/resumption/saved_ticket_keys.h"
+#include "tls_contract/context_state.h"
 
 namespace tambour {
 namespace {
@@ -63,9 +63,10 @@ Result<std::vector<int>> descriptors_of(const PassedListener& passed, Preparatio
 Result<UniqueFd> save_tickets(const std::vector<PassedListener>& listeners) {
   detail::handoff::PassedTickets tickets;
   for (const PassedListener& passed : listeners) {
-    std::string keys =
-        std::visit([](const auto* server) { return tls::detail::save_ticket_keys(server->tls()); },
-                   passed.server);
+    const tls::ServerContext& context =
+        std::visit([](const auto* server) -> const auto& { return server->tls(); }, passed.server);
+    if (!context) continue;
+    std::string keys = tls::detail::ContextAccess::state(context)->save_ticket_keys();
     if (!keys.empty()) tickets.add(passed.name, std::move(keys));
   }
   if (tickets.empty()) return UniqueFd();

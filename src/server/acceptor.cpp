@@ -18,10 +18,12 @@
 #include "server/connections_max.h"
 #include "task/scope_access.h"
 #include "task/time_limit.h"
-#include "tls/handshake.h"
+#include "tls_contract/context_state.h"
 
 namespace tambour::detail::server {
 namespace {
+
+using tls::detail::ContextAccess;
 
 /// A full server closes a handshake that is unfinished after this time if another connection waits.
 /// Younger ones are left alone: if few connections are free, those that arrive would otherwise
@@ -253,7 +255,7 @@ struct Acceptor::Handshake : detail::ListHook<Handshake> {
   void displace() noexcept {
     leave();
     is_displaced = true;
-    tls::detail::count_displaced(acceptor.options_->tls);
+    ContextAccess::state(acceptor.options_->tls)->count_displaced();
     stream.close();
   }
 
@@ -283,7 +285,8 @@ Task<> Acceptor::shake_hands(SocketStream stream, ConnectionSlot slot) {
   const bool starts_early = options_->tls_early_data && handler_ != nullptr;
   const auto when =
       starts_early ? tls::detail::Start::with_early_data : tls::detail::Start::when_complete;
-  Result<> done = co_await tls::detail::accept(stream, options_->tls, when);
+  const tls::ServerContext& context = options_->tls;
+  Result<> done = co_await ContextAccess::state(context)->accept(stream, context, when);
   if (dropped_) co_return;
   handshake.leave();
   const Counted calling(calls_);

@@ -268,7 +268,7 @@ Task<Result<ByteStream>> accept(ByteStream stream, ServerContext context) {
     if (!done) co_return std::unexpected(done.error());
     co_return ByteStream(std::move(socket));
   }
-  auto generation = detail::ContextAccess::for_handshake(context, stream.loop());
+  auto generation = detail::generation_for_handshake(context, stream.loop());
   auto filter = detail::make_server_filter(generation);
   auto secured = detail::secure(std::move(stream), std::move(generation), std::move(filter));
   co_return co_await std::move(secured);
@@ -283,7 +283,7 @@ Task<Result<ByteStream>> connect(ByteStream stream, ClientContext context, Host 
     if (!done) co_return std::unexpected(done.error());
     co_return ByteStream(std::move(socket));
   }
-  auto generation = detail::ContextAccess::for_handshake(context, stream.loop());
+  auto generation = detail::generation_for_handshake(context, stream.loop());
   // The peer of such a stream is often a proxy.
   auto filter = detail::make_client_filter(context, generation, std::move(host),
                                            detail::base::failure(ENOTCONN));

@@ -29,7 +29,7 @@ void begin(Connection& connection, std::shared_ptr<const detail::Generation> gen
 void accept(Connection& connection, const ServerContext& context,
             Callback<void(Connection&, Error)> done) {
   detail::check_context(bool(context));
-  auto generation = detail::ContextAccess::for_handshake(context, connection.loop());
+  auto generation = detail::generation_for_handshake(context, connection.loop());
   auto filter = detail::make_server_filter(generation);
   if (filter == nullptr) throw std::bad_alloc();
   begin(connection, std::move(generation), std::move(filter), std::move(done));
@@ -38,7 +38,7 @@ void accept(Connection& connection, const ServerContext& context,
 void connect(Connection& connection, const ClientContext& context, Host host,
              Callback<void(Connection&, Error)> done) {
   detail::check_context(bool(context));
-  auto generation = detail::ContextAccess::for_handshake(context, connection.loop());
+  auto generation = detail::generation_for_handshake(context, connection.loop());
   auto filter =
       detail::make_client_filter(context, generation, std::move(host), connection.peer_endpoint());
   if (filter == nullptr) throw std::bad_alloc();

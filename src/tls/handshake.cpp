@@ -1,5 +1,5 @@
 // Handshakes on connected streams.
-#include "tls/handshake.h"
+#include <tambour/tls/handshake.h>
 
 #include <cerrno>
 #include <memory>
@@ -10,7 +10,6 @@
 
 #include <tambour/loop/event_loop.h>
 #include <tambour/tls/early_data.h>
-#include <tambour/tls/handshake.h>
 
 #include "base/failure.h"
 #include "io/transport.h"
@@ -125,33 +124,35 @@ std::optional<Error> misuse(const SocketStream& stream, bool has_context) noexce
   return std::nullopt;
 }
 
-}  // namespace
-
-Task<Result<>> accept(SocketStream& stream, tls::ServerContext context, Start start) {
+/// Like tls::accept(), but if it fails, `stream` stays open.
+Task<Result<>> accept_open(SocketStream& stream, tls::ServerContext context, Start start) {
   if (const auto error = misuse(stream, bool(context))) co_return std::unexpected(*error);
-  auto generation = ContextAccess::for_handshake(context, stream.loop());
+  auto generation = generation_for_handshake(context, stream.loop());
   std::unique_ptr<Filter> filter = make_server_filter(generation);
   if (filter == nullptr) co_return base::failure(ENOMEM);
   filter->start_early(start == Start::with_early_data);
   co_return co_await shake_hands(stream, std::move(generation), std::move(filter));
 }
 
-void count_displaced(const tls::ServerContext& context) noexcept {
-  ContextAccess::generation(context)->counters().count_displaced();
+}  // namespace
+
+Task<Result<>> LoadedServerState::accept(SocketStream& stream, tls::ServerContext context,
+                                         Start start) {
+  return accept_open(stream, std::move(context), start);
 }
 
 }  // namespace detail
 
 Task<Result<>> accept(SocketStream& stream, ServerContext context) {
   const Result<> done =
-      co_await detail::accept(stream, std::move(context), detail::Start::when_complete);
+      co_await detail::accept_open(stream, std::move(context), detail::Start::when_complete);
   if (!done) stream.close();
   co_return done;
 }
 
 Task<Result<>> accept_early(SocketStream& stream, ServerContext context) {
   const Result<> done =
-      co_await detail::accept(stream, std::move(context), detail::Start::with_early_data);
+      co_await detail::accept_open(stream, std::move(context), detail::Start::with_early_data);
   if (!done) stream.close();
   co_return done;
 }
@@ -175,7 +176,7 @@ Task<Result<>> complete_handshake(SocketStream& stream) {
 
 Task<Result<>> connect(SocketStream& stream, ClientContext context, Host host, Replayable data) {
   if (const auto error = detail::misuse(stream, bool(context))) co_return std::unexpected(*error);
-  auto generation = detail::ContextAccess::for_handshake(context, stream.loop());
+  auto generation = detail::generation_for_handshake(context, stream.loop());
   // Inside another session, the peer is a proxy.
   Result<Endpoint> peer = detail::base::failure(ENOTCONN);
   if (host.port == 0 && stream.tls() == nullptr) peer = stream.peer_endpoint();

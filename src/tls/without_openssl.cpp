@@ -4,26 +4,10 @@
 #include <tambour/tls/early_data.h>
 #include <tambour/tls/handshake.h>
 
-#include "tls/handshake.h"
 #include "tls/message_digest.h"
-#include "tls/resumption/saved_ticket_keys.h"
+#include "tls_contract/context_state.h"
 
 namespace tambour::tls {
-
-namespace detail {
-class ServerState {};
-class ClientState {};
-struct AlpnList {};
-
-Task<Result<>> accept(SocketStream& /*stream*/, tls::ServerContext /*context*/, Start /*start*/) {
-  co_return std::unexpected<Error>(tls::ErrorCode::not_supported);
-}
-
-void count_displaced(const tls::ServerContext& /*context*/) noexcept {}
-
-std::string save_ticket_keys(const tls::ServerContext& /*context*/) { return {}; }
-}  // namespace detail
-
 namespace {
 
 std::unexpected<Failure> not_supported() {

@@ -64,14 +64,14 @@ auto current_of(const std::shared_ptr<S>& state, EventLoop& loop) noexcept {
 
 }  // namespace
 
-std::shared_ptr<ServerGeneration> ContextAccess::for_handshake(const tls::ServerContext& context,
-                                                               EventLoop& loop) noexcept {
-  return current_of(context.state_, loop);
+std::shared_ptr<ServerGeneration> generation_for_handshake(const tls::ServerContext& context,
+                                                           EventLoop& loop) noexcept {
+  return current_of(state_of(context), loop);
 }
 
-std::shared_ptr<ClientGeneration> ContextAccess::for_handshake(const tls::ClientContext& context,
-                                                               EventLoop& loop) noexcept {
-  return current_of(context.state_, loop);
+std::shared_ptr<ClientGeneration> generation_for_handshake(const tls::ClientContext& context,
+                                                           EventLoop& loop) noexcept {
+  return current_of(state_of(context), loop);
 }
 
 }  // namespace tambour::tls::detail

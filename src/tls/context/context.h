@@ -27,6 +27,7 @@
 #include "tls/resumption/sessions.h"
 #include "tls/resumption/strike_register.h"
 #include "tls/resumption/ticket_keys.h"
+#include "tls_contract/context_state.h"
 
 namespace tambour::tls::detail {
 
@@ -211,37 +212,36 @@ class State {
   std::shared_ptr<G> current_;
 };
 
-class ServerState final : public State<ServerGeneration> {};
-class ClientState final : public State<ClientGeneration> {};
-
-/// The protocols of ClientContext::with_alpn().
-struct AlpnList {
-  std::vector<std::string> names;
-  std::string encoded;  ///< In the format of the protocol.
+class LoadedServerState final : public ServerState, public State<ServerGeneration> {
+ public:
+  [[nodiscard]] Task<Result<>> accept(SocketStream& stream, tls::ServerContext context,
+                                      Start start) override;
+  void count_displaced() noexcept override { current()->counters().count_displaced(); }
+  [[nodiscard]] std::string save_ticket_keys() const override {
+    return current()->ticket_keys()->save();
+  }
 };
+
+class LoadedClientState final : public ClientState, public State<ClientGeneration> {};
 
 /// Fails with bad_configuration.
 [[nodiscard]] Loaded<std::string> encode_alpn(const std::vector<std::string>& protocols);
 
-struct ContextAccess {
-  /// Null: that of the generation.
-  [[nodiscard]] static const AlpnList* alpn(const tls::ClientContext& context) noexcept {
-    return context.alpn_.get();
-  }
-  [[nodiscard]] static std::shared_ptr<ServerGeneration> generation(
-      const tls::ServerContext& context) noexcept {
-    return context.state_ != nullptr ? context.state_->current() : nullptr;
-  }
-  [[nodiscard]] static std::shared_ptr<ClientGeneration> generation(
-      const tls::ClientContext& context) noexcept {
-    return context.state_ != nullptr ? context.state_->current() : nullptr;
-  }
-  /// The generation for a handshake on `loop`. If its files have changed, a task of the loop loads
-  /// them again for later handshakes.
-  [[nodiscard]] static std::shared_ptr<ServerGeneration> for_handshake(
-      const tls::ServerContext& context, EventLoop& loop) noexcept;
-  [[nodiscard]] static std::shared_ptr<ClientGeneration> for_handshake(
-      const tls::ClientContext& context, EventLoop& loop) noexcept;
-};
+/// The state of a context; null if the context is empty. create() makes no other states.
+[[nodiscard]] inline std::shared_ptr<LoadedServerState> state_of(
+    const tls::ServerContext& context) noexcept {
+  return std::static_pointer_cast<LoadedServerState>(ContextAccess::state(context));
+}
+[[nodiscard]] inline std::shared_ptr<LoadedClientState> state_of(
+    const tls::ClientContext& context) noexcept {
+  return std::static_pointer_cast<LoadedClientState>(ContextAccess::state(context));
+}
+
+/// The generation for a handshake on `loop`. If its files have changed, a task of the loop loads
+/// them again for later handshakes.
+[[nodiscard]] std::shared_ptr<ServerGeneration> generation_for_handshake(
+    const tls::ServerContext& context, EventLoop& loop) noexcept;
+[[nodiscard]] std::shared_ptr<ClientGeneration> generation_for_handshake(
+    const tls::ClientContext& context, EventLoop& loop) noexcept;
 
 }  // namespace tambour::tls::detail

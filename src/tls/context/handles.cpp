@@ -19,7 +19,7 @@ Result<std::shared_ptr<State>, Failure> load(typename State::Options options) {
 
 /// With other options, or with the current ones. `state` may be null.
 template <class State, class... Options>
-Result<void, Failure> load_again(State* state, Options... options) {
+Result<void, Failure> load_again(const std::shared_ptr<State>& state, Options... options) {
   if (state == nullptr)
     return detail::failure(ErrorCode::bad_configuration, "reload() of an empty context");
   if constexpr (sizeof...(Options) == 0) {
@@ -29,42 +29,40 @@ Result<void, Failure> load_again(State* state, Options... options) {
   }
 }
 
-template <class Generation>
-Stats stats_of(const std::shared_ptr<Generation>& current) {
-  return current != nullptr ? current->counters().stats() : Stats();
+template <class State>
+Stats stats_of(const std::shared_ptr<State>& state) {
+  return state != nullptr ? state->current()->counters().stats() : Stats();
 }
 
-template <class Generation>
-std::vector<std::string> alpn_of(const std::shared_ptr<Generation>& current) {
-  return current != nullptr ? current->options().alpn : std::vector<std::string>();
+template <class State>
+std::vector<std::string> alpn_of(const std::shared_ptr<State>& state) {
+  return state != nullptr ? state->current()->options().alpn : std::vector<std::string>();
 }
 
 }  // namespace
 
 Result<ServerContext, Failure> ServerContext::create(ServerOptions options) {
-  auto state = load<detail::ServerState>(std::move(options));
+  auto state = load<detail::LoadedServerState>(std::move(options));
   if (!state) return std::unexpected(std::move(state.error()));
   return ServerContext(std::move(*state));
 }
-Result<void, Failure> ServerContext::reload() const { return load_again(state_.get()); }
+Result<void, Failure> ServerContext::reload() const { return load_again(detail::state_of(*this)); }
 Result<void, Failure> ServerContext::reload(ServerOptions options) const {
-  return load_again(state_.get(), std::move(options));
+  return load_again(detail::state_of(*this), std::move(options));
 }
-Stats ServerContext::stats() const { return stats_of(detail::ContextAccess::generation(*this)); }
-std::vector<std::string> ServerContext::alpn() const {
-  return alpn_of(detail::ContextAccess::generation(*this));
-}
+Stats ServerContext::stats() const { return stats_of(detail::state_of(*this)); }
+std::vector<std::string> ServerContext::alpn() const { return alpn_of(detail::state_of(*this)); }
 
 Result<ClientContext, Failure> ClientContext::create(ClientOptions options) {
-  auto state = load<detail::ClientState>(std::move(options));
+  auto state = load<detail::LoadedClientState>(std::move(options));
   if (!state) return std::unexpected(std::move(state.error()));
   return ClientContext(std::move(*state));
 }
-Result<void, Failure> ClientContext::reload() const { return load_again(state_.get()); }
+Result<void, Failure> ClientContext::reload() const { return load_again(detail::state_of(*this)); }
 Result<void, Failure> ClientContext::reload(ClientOptions options) const {
-  return load_again(state_.get(), std::move(options));
+  return load_again(detail::state_of(*this), std::move(options));
 }
-Stats ClientContext::stats() const { return stats_of(detail::ContextAccess::generation(*this)); }
+Stats ClientContext::stats() const { return stats_of(detail::state_of(*this)); }
 Result<ClientContext, Failure> ClientContext::with_alpn(std::vector<std::string> protocols) const {
   if (state_ == nullptr)
     return detail::failure(ErrorCode::bad_configuration, "with_alpn() of an empty context");
@@ -77,7 +75,7 @@ Result<ClientContext, Failure> ClientContext::with_alpn(std::vector<std::string>
 }
 std::vector<std::string> ClientContext::alpn() const {
   if (alpn_ != nullptr) return alpn_->names;
-  return alpn_of(detail::ContextAccess::generation(*this));
+  return alpn_of(detail::state_of(*this));
 }
 
 }  // namespace tambour::tls

@@ -15,7 +15,6 @@
 #include "tls/context/context.h"
 #include "tls/filter.h"
 #include "tls/outcome.h"
-#include "tls/resumption/saved_ticket_keys.h"
 #include "tls/resumption/ticket_note.h"
 
 namespace tambour::tls::detail {
@@ -259,11 +258,6 @@ int ServerGeneration::accept_early_data(SSL* ssl, void* /*unused*/) noexcept {
       SSL_get_client_random(ssl, random.data(), random.size()) != random.size())
     return 0;
   return strikes.accept(random) ? 1 : 0;
-}
-
-std::string save_ticket_keys(const tls::ServerContext& context) {
-  const auto generation = ContextAccess::generation(context);
-  return generation != nullptr ? generation->ticket_keys()->save() : std::string();
 }
 
 }  // namespace tambour::tls::detail
