@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from check_layers import classes_of
 from tree import Fault, Tree, in_parallel, tool
 
-FLAGS = ["-std=c++23", "-fsyntax-only", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+# Programs with these warnings include the headers without `-isystem`.
+FLAGS = ["-std=c++23", "-fsyntax-only", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow",
+         "-Wconversion", "-Werror"]
 
 
 # The pkg-config modules of the headers in adapters/, which are checked if these are installed.
@@ -47,7 +49,10 @@ def flags_of(header: str) -> list[str] | None:
         return []
     found = subprocess.run(["pkg-config", "--cflags", module], capture_output=True, text=True,
                            check=False)
-    return found.stdout.split() if found.returncode == 0 else None
+    if found.returncode != 0:
+        return None
+    # Warnings of the other library's headers are not ours.
+    return [flag.replace("-I", "-isystem", 1) for flag in found.stdout.split()]
 
 
 PUSH = "#pragma GCC visibility push(default)"
