@@ -99,8 +99,10 @@ class ByteStream {
     return write(std::as_bytes(std::span(text)));
   }
 
-  /// Writes without waiting, and without a task: see Stream::try_write(). Streams that are not
-  /// sockets always fail with EAGAIN, unless they are closed: EBADF.
+  /// Writes without waiting, and without a task: see Stream::try_write(). A stream of HTTP/2
+  /// accepts all bytes or none: those that its connection can send next, without waiting for the
+  /// peer. TLS over a stream that is not a socket always fails with EAGAIN, unless it is closed:
+  /// EBADF.
   [[nodiscard]] Result<> try_write(Buffer& from) noexcept;
 
   /// Shuts down the write side, so that the peer reads the end of the stream. No other task may be

@@ -52,6 +52,11 @@ Task<Result<>> H2Tunnel::write(Buffer& from) {
   co_return {};
 }
 
+Result<> H2Tunnel::try_write(Buffer& from) noexcept {
+  if (stream_ == nullptr) return std::unexpected(system_error(EBADF));
+  return stream_->try_write(from);
+}
+
 Task<Result<>> H2Tunnel::shutdown_write() {
   if (alive_ == nullptr) co_return std::unexpected(system_error(EBADF));
   const Result<> ended = stream_->end({});

@@ -22,6 +22,7 @@ class H2Tunnel final : public ByteStreamImplementation {
   [[nodiscard]] bool is_open() const noexcept override { return alive_ != nullptr; }
   [[nodiscard]] Task<Result<std::size_t>> read(Buffer& into, std::size_t bytes_max) override;
   [[nodiscard]] Task<Result<>> write(Buffer& from) override;
+  [[nodiscard]] Result<> try_write(Buffer& from) noexcept override;
   [[nodiscard]] Task<Result<>> shutdown_write() override;
   /// Resets the stream unless both sides have ended.
   void close() noexcept override;

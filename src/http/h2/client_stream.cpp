@@ -56,6 +56,13 @@ void H2ClientStream::write(Buffer&& piece) {
   connection_.sender().update(*this);
 }
 
+Result<> H2ClientStream::try_write(Buffer& from) noexcept {
+  if (send_error()) return std::unexpected(send_error());
+  if (outgoing_.has_ended || outgoing_.ends) return std::unexpected(system_error(EPIPE));
+  if (!connection_.sender().send_at_once(*this, from)) return std::unexpected(system_error(EAGAIN));
+  return {};
+}
+
 Result<> H2ClientStream::end(const Fields& trailers) {
   if (send_error() || outgoing_.has_ended || outgoing_.ends) return {};
   for (const Field field : trailers) {

@@ -44,6 +44,9 @@ class H2ClientStream final : public H2SendingStream {
 
   /// Appends to the body. Nothing is sent after an error.
   void write(Buffer&& piece);
+  /// The same for all of `from`, which is removed, if the connection can send it next and at once.
+  /// Fails with EAGAIN if it cannot, with EPIPE after the end, and with send_error().
+  [[nodiscard]] Result<> try_write(Buffer& from) noexcept;
   /// Ends the request. Fails with http::ErrorCode::trailer_not_allowed. Throws std::bad_alloc.
   [[nodiscard]] Result<> end(const Fields& trailers);
   /// Nothing more of the body is sent, and the stream will be reset.

@@ -165,12 +165,9 @@ void H2Sender::send_data(H2SendingStream& stream, std::size_t bytes_max) {
   detail::h2::append_data(output_.queue(), stream.id(), outgoing.unsent.take(size),
                           is_end && !has_trailers);
   remove_unsent(stream, size);
-  ++data_frames_;
-  window_ -= static_cast<std::int64_t>(size);
-  outgoing.window -= static_cast<std::int64_t>(size);
   earn(outgoing.patience, size);
   earn(patience_, size);
-  queued(stream);
+  note_data(stream, size);
   if (outgoing.priority.is_incremental) {
     stream.unlink();
     ready_[outgoing.priority.urgency].push_back(stream);
@@ -184,21 +181,48 @@ void H2Sender::send_data(H2SendingStream& stream, std::size_t bytes_max) {
   }
 }
 
-bool H2Sender::send_short_body(H2SendingStream& stream, const Buffer& body) {
-  H2Outgoing& outgoing = stream.outgoing();
-  const auto size = static_cast<std::int64_t>(body.size());
-  const bool is_next = !is_writing_ && outgoing.unsent.empty() && next() == nullptr &&
-                       output_.queue().size() < written_bytes;
-  if (!is_next || body.size() > short_body_bytes || size > window_ || size > outgoing.window)
-    return false;
-  detail::h2::append_short_data(output_.queue(), stream.id(), body, true);
+bool H2Sender::can_send(const H2SendingStream& stream, std::size_t bytes) noexcept {
+  const auto size = static_cast<std::int64_t>(bytes);
+  return !is_writing_ && stream.outgoing().unsent.empty() && next() == nullptr &&
+         output_.queue().size() < written_bytes && size <= window_ &&
+         size <= stream.outgoing().window;
+}
+
+void H2Sender::note_data(H2SendingStream& stream, std::size_t bytes) noexcept {
   ++data_frames_;
-  window_ -= size;
-  outgoing.window -= size;
-  outgoing.has_ended = true;
+  window_ -= static_cast<std::int64_t>(bytes);
+  stream.outgoing().window -= static_cast<std::int64_t>(bytes);
   queued(stream);
+}
+
+bool H2Sender::send_short_body(H2SendingStream& stream, const Buffer& body) {
+  if (body.size() > short_body_bytes || !can_send(stream, body.size())) return false;
+  detail::h2::append_short_data(output_.queue(), stream.id(), body, true);
+  note_data(stream, body.size());
+  stream.outgoing().has_ended = true;
   wake();
   sent_(stream);
+  return true;
+}
+
+bool H2Sender::send_at_once(H2SendingStream& stream, Buffer& bytes) noexcept {
+  if (bytes.empty()) return true;
+  if (bytes.size() > written_bytes || !can_send(stream, bytes.size())) return false;
+  try {
+    if (bytes.size() <= short_body_bytes) {
+      detail::h2::append_short_data(output_.queue(), stream.id(), bytes, false);
+      note_data(stream, bytes.size());
+      bytes.clear();
+    }
+    while (!bytes.empty()) {
+      const std::size_t size = std::min<std::size_t>(bytes.size(), detail::h2::frame_size_max_min);
+      detail::h2::append_data(output_.queue(), stream.id(), bytes.take(size), false);
+      note_data(stream, size);
+    }
+  } catch (const std::bad_alloc&) {
+    output_.fail(system_error(ENOMEM));
+  }
+  wake();
   return true;
 }
 

@@ -82,6 +82,9 @@ class H2Sender {
   /// sent, and the windows allow it. Returns false if the caller must add it to the unsent bytes.
   /// Throws std::bad_alloc.
   [[nodiscard]] bool send_short_body(H2SendingStream& stream, const Buffer& body);
+  /// Queues all of `bytes` as DATA under the same conditions, and removes them. Returns false if
+  /// the caller must add them to the unsent bytes. If memory is exhausted, the connection fails.
+  [[nodiscard]] bool send_at_once(H2SendingStream& stream, Buffer& bytes) noexcept;
   /// The stream has more to send, or its window has changed.
   void update(H2SendingStream& stream) noexcept;
   void set_priority(H2SendingStream& stream, detail::h2::Priority priority) noexcept;
@@ -158,6 +161,10 @@ class H2Sender {
   void keep_unsent_low() noexcept;
   /// Queues a DATA frame. The stream has unsent bytes, and windows that allow one.
   void send_data(H2SendingStream& stream, std::size_t bytes_max);
+  /// True if DATA of the stream may be queued before all that waits.
+  [[nodiscard]] bool can_send(const H2SendingStream& stream, std::size_t bytes) noexcept;
+  /// A DATA frame of the stream was queued.
+  void note_data(H2SendingStream& stream, std::size_t bytes) noexcept;
   /// They have been removed from H2Outgoing::unsent.
   void remove_unsent(H2SendingStream& stream, std::size_t bytes) noexcept;
   [[nodiscard]] H2SendingStream* next() noexcept;

@@ -161,6 +161,41 @@ TEST_P(HttpClientTunnels, extended_connect_opens_streams_beside_requests) {
                                                 "403 not here", bad, bad}));
 }
 
+TEST_P(HttpClientTunnels, streams_accept_without_waiting_what_can_be_sent_next) {
+  http::Server server = serve();
+  run([](EventLoop& loop, std::string url) -> Task<> {
+    Client client(loop, over_http_2());
+    auto opened = co_await client.extended_connect(ClientRequest(url + "/echo"), "echo");
+    EXPECT_TRUE(opened) << opened.error().message();
+    if (!opened) co_return;
+    ByteStream& stream = opened->stream;
+    const std::string text = std::string(40'000, 'x') + "end";
+    std::string received;
+    for (int i = 0; i < 20; ++i) {
+      Buffer sent(text);
+      const Result<> accepted = stream.try_write(sent);
+      EXPECT_TRUE(accepted) << accepted.error().message();
+      EXPECT_TRUE(sent.empty());
+      // What waits already is sent first.
+      Buffer more(std::string(70'000, 'y'));
+      EXPECT_EQ(stream.try_write(more).error(), system_error(EAGAIN));
+      EXPECT_EQ(more.size(), 70'000);
+      Buffer bytes;
+      while (bytes.size() < text.size()) {
+        const auto got = co_await stream.read(bytes);
+        EXPECT_TRUE(got && *got > 0);
+        if (!got || *got == 0) co_return;
+      }
+      EXPECT_TRUE(bytes.to_string() == text);
+    }
+    EXPECT_TRUE(co_await stream.shutdown_write());
+    Buffer late("late");
+    EXPECT_EQ(stream.try_write(late).error(), system_error(EPIPE));
+    stream.close();
+    EXPECT_EQ(stream.try_write(late).error(), system_error(EBADF));
+  }(loop(), "http://" + server.endpoint().to_string()));
+}
+
 TEST_P(HttpClientTunnels, a_stream_that_the_server_has_ended_is_open) {
   http::Server server = serve();
   std::string text;

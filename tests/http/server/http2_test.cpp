@@ -414,6 +414,34 @@ TEST_F(Http2Server, a_tunnel_that_its_handler_destroys_ends_the_stream) {
   EXPECT_EQ(tunnel_of(*this, send_and_destroy), "HEADERS 1 200\nDATA 1 bye\nDATA 1  end\n" + next);
 }
 
+/// The window of the client has ten bytes.
+TEST_F(Http2Server, a_tunnel_accepts_without_waiting_what_it_can_send_next) {
+  const auto handler = [](Request& request, Response& response) -> Task<> {
+    if (request.method() != http::Method::connect) {
+      response.send("ok");
+      co_return;
+    }
+    auto tunnel = co_await response.upgrade();
+    EXPECT_TRUE(tunnel);
+    if (!tunnel) co_return;
+    Buffer large("more than ten bytes");
+    EXPECT_EQ(tunnel->try_write(large).error(), system_error(EAGAIN));
+    EXPECT_EQ(large.size(), 19);
+    Buffer none;
+    for (const std::string_view text : {"first ", "last"}) {
+      Buffer bytes(text);
+      EXPECT_TRUE(tunnel->try_write(bytes));
+      EXPECT_TRUE(bytes.empty());
+      EXPECT_TRUE(tunnel->try_write(none));
+    }
+    Buffer beyond("x");
+    EXPECT_EQ(tunnel->try_write(beyond).error(), system_error(EAGAIN));
+  };
+  EXPECT_EQ(tunnel_of(*this, handler),
+            "HEADERS 1 200\nDATA 1 first \nDATA 1 last\nDATA 1  end\n"
+            "HEADERS 3 200 content-length=2\nDATA 3 ok end\n");
+}
+
 TEST_F(Http2Server, a_tunnel_is_reset_if_a_write_was_interrupted_or_an_exception_destroys_it) {
   const auto interrupt = [](Request& request, Response& response) -> Task<> {
     if (request.method() != http::Method::connect) {

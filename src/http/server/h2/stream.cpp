@@ -329,10 +329,19 @@ Task<Result<>> H2Stream::write_tunnel(Buffer& from) {
     co_return std::unexpected(system_error(EPIPE));
   do {
     write(from.take(std::min(from.size(), tunnel_bytes)));
+    is_write_cut_ = !from.empty();
     const Result<> flushed = co_await flush();
     if (!flushed) co_return flushed;
   } while (!from.empty());
   co_return {};
+}
+
+Result<> H2Stream::try_write_tunnel(Buffer& from) noexcept {
+  if (error_) return std::unexpected(error_);
+  if (sender_.error()) return std::unexpected(sender_.error());
+  if (outgoing_.has_ended || outgoing_.ends) return std::unexpected(system_error(EPIPE));
+  if (!sender_.send_at_once(*this, from)) return std::unexpected(system_error(EAGAIN));
+  return {};
 }
 
 void H2Stream::end_tunnel_output() {
@@ -349,7 +358,7 @@ void H2Stream::detach_tunnel() noexcept {
 /// sent, or an exception has left unsaid, would be missing without notice: the stream is reset.
 bool H2Stream::may_end_tunnel() const noexcept {
   if (error_ || std::uncaught_exceptions() > 0) return false;
-  return outgoing_.has_ended || outgoing_.ends || sender_.is_sent(*this);
+  return outgoing_.has_ended || outgoing_.ends || (outgoing_.unsent.empty() && !is_write_cut_);
 }
 
 void H2Stream::close_tunnel() noexcept {

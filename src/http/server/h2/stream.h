@@ -77,6 +77,7 @@ class H2Stream final : public Wire, public H2SendingStream {
   // For tunnels: a request with the method CONNECT, whose DATA are those of another protocol.
   [[nodiscard]] Task<Result<std::size_t>> read_tunnel(Buffer& into, std::size_t bytes_max);
   [[nodiscard]] Task<Result<>> write_tunnel(Buffer& from);
+  [[nodiscard]] Result<> try_write_tunnel(Buffer& from) noexcept;
   void end_tunnel_output();
   /// The owner of the tunnel has closed or destroyed it.
   void close_tunnel() noexcept;
@@ -138,6 +139,7 @@ class H2Stream final : public Wire, public H2SendingStream {
   bool is_request_complete_ = false;
   bool is_reset_by_client_ = false;
   bool has_handler_ended_ = false;
+  bool is_write_cut_ = false;  ///< The owner of the tunnel has bytes that were not taken.
   std::uint64_t discarded_bytes_ = 0;
   TimePoint discard_deadline_ = never;
   std::optional<std::uint64_t> length_left_;  ///< Of the response, if it was stated.

@@ -26,6 +26,11 @@ Task<Result<>> H2Tunnel::write(Buffer& from) {
   return stream_ != nullptr ? stream_->write_tunnel(from) : fail<void>();
 }
 
+Result<> H2Tunnel::try_write(Buffer& from) noexcept {
+  if (stream_ == nullptr) return std::unexpected(system_error(ECONNRESET));
+  return stream_->try_write_tunnel(from);
+}
+
 Task<Result<>> H2Tunnel::shutdown_write() {
   if (stream_ == nullptr) return fail<void>();
   stream_->end_tunnel_output();

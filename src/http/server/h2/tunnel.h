@@ -24,6 +24,7 @@ class H2Tunnel final : public ByteStreamImplementation {
   [[nodiscard]] bool is_open() const noexcept override { return stream_ != nullptr; }
   [[nodiscard]] Task<Result<std::size_t>> read(Buffer& into, std::size_t bytes_max) override;
   [[nodiscard]] Task<Result<>> write(Buffer& from) override;
+  [[nodiscard]] Result<> try_write(Buffer& from) noexcept override;
   [[nodiscard]] Task<Result<>> shutdown_write() override;
   /// Ends this side of the stream, or resets the stream if a write was interrupted.
   void close() noexcept override;
