@@ -51,9 +51,9 @@ void Connection::close_slow() noexcept {
 }
 
 void Connection::start_close_timer() noexcept {
-  if (close_deadline_ != never || options_->close_timeout <= Duration::zero()) return;
-  close_deadline_ = tambour::detail::base::saturating_add(loop_.now(), options_->close_timeout);
-  peer_timer_.start_at(close_deadline_);
+  if (is_close_limited_ || options_->close_timeout <= Duration::zero()) return;
+  is_close_limited_ = true;
+  start_peer_timer(options_->close_timeout);
 }
 
 Task<Result<>> Connection::close(Pointer self, CloseCode code, std::string reason) {

@@ -48,22 +48,22 @@ Connection::Receiving::~Receiving() {
 
 Connection::Connection(ByteStream stream, ws::Role role, OptionsPointer options,
                        std::string subprotocol, const std::optional<ws::DeflateAgreement>& deflate)
-    : loop_(stream.loop()),
+    : is_client_(role == ws::Role::client),
+      loop_(stream.loop()),
       stream_(std::move(stream), input_),
       options_(std::move(options)),
       compression_(deflate ? make_compression(*deflate, role, *options_) : nullptr),
       parser_(role, options_->frame_limits, compression_ != nullptr),
       writer_(role, role == ws::Role::client ? &fill_mask_key : nullptr),
-      peer_timer_(loop_, [this] { check_peer(); }),
       received_at_(loop_.now()),
       stopped_receiving_at_(received_at_),
-      control_counted_since_(received_at_),
-      is_client_(role == ws::Role::client) {
+      control_counted_since_(received_at_) {
   if (!subprotocol.empty()) {
     texts_ = std::make_unique<Texts>();
     texts_->subprotocol = std::move(subprotocol);
   }
-  if (options_->ping_interval > Duration::zero()) peer_timer_.start(options_->ping_interval);
+  PeerTimers::open(loop_);
+  if (options_->ping_interval > Duration::zero()) start_peer_timer(options_->ping_interval);
 }
 
 /// In a task of its own, because the wait would make the frames of idle tasks larger.
@@ -247,8 +247,8 @@ void Connection::begin_wait() noexcept {
   deferred_write_.reset();
   if (stream_.is_socket()) release_backlog();  // Other streams need it for each message.
   if (error_) return;
-  if (!peer_timer_.is_started() && options_->ping_interval > Duration::zero())
-    peer_timer_.start(options_->ping_interval);
+  if (!PeerTimers::is_started(*this) && options_->ping_interval > Duration::zero())
+    start_peer_timer(options_->ping_interval);
 }
 
 Result<> Connection::end_wait(Result<std::size_t> received) {
@@ -277,7 +277,7 @@ void Connection::end_receiving(const Error& error) noexcept {
 void Connection::fail(const Error& error) noexcept {
   if (!error_) error_ = error;
   end_receiving(error);
-  peer_timer_.stop();
+  PeerTimers::stop(loop_, *this);
   if (backlog_ != nullptr) backlog_->progress_timer.stop();
   ignore_shutdown();
   drain_.reset();
@@ -288,27 +288,41 @@ void Connection::fail(const Error& error) noexcept {
 
 void Connection::abort() noexcept { fail(system_error(ECANCELED)); }
 
+void PeerTimers::run() noexcept {
+  wheel_.expire(core_.now_ns(), [this](Node& node) {
+    static_cast<PeerTimer&>(node).is_due_ = true;
+    due_.push_back(node);
+  });
+  while (Node* const node = due_.front()) {
+    auto& timer = static_cast<PeerTimer&>(*node);
+    leave(timer);
+    static_cast<Connection&>(timer).check_peer();
+  }
+  if (wheel_.size() > 0) timer_->start_at(TimePoint(Duration(wheel_.next_ns())));
+}
+
+void Connection::start_peer_timer(Duration delay) noexcept {
+  start_peer_timer(tambour::detail::base::saturating_add(loop_.now(), delay));
+}
+
 /// Runs when a ping may be due, or an answer overdue.
 void Connection::check_peer() noexcept {
   using tambour::detail::base::saturating_add;
   release_backlog();
-  if (close_deadline_ != never) {
-    if (close_deadline_ <= loop_.now()) return fail(system_error(ETIMEDOUT));
-    return peer_timer_.start_at(close_deadline_);
-  }
-  if (!is_receiving_) return peer_timer_.start(options_->ping_interval);
+  if (is_close_limited_) return fail(system_error(ETIMEDOUT));
+  if (!is_receiving_) return start_peer_timer(options_->ping_interval);
   if (pinged_at_ != never && received_at_ >= pinged_at_) pinged_at_ = never;
   if (pinged_at_ != never && options_->pong_timeout > Duration::zero()) {
     const TimePoint overdue = saturating_add(pinged_at_, options_->pong_timeout);
     if (overdue <= loop_.now()) return fail(system_error(ETIMEDOUT));
-    return peer_timer_.start_at(overdue);
+    return start_peer_timer(overdue);
   }
   const TimePoint due = saturating_add(received_at_, options_->ping_interval);
-  if (due > loop_.now()) return peer_timer_.start_at(due);
+  if (due > loop_.now()) return start_peer_timer(due);
   send_keep_alive();
   if (!error_)
-    peer_timer_.start(options_->pong_timeout > Duration::zero() ? options_->pong_timeout
-                                                                : options_->ping_interval);
+    start_peer_timer(options_->pong_timeout > Duration::zero() ? options_->pong_timeout
+                                                               : options_->ping_interval);
 }
 
 void Connection::send_keep_alive() {

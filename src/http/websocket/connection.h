@@ -30,6 +30,7 @@
 
 #include "http/exchange/shutdown_hooks.h"
 #include "http/websocket/compression.h"
+#include "http/websocket/peer_timers.h"
 #include "http/websocket/shared_options.h"
 #include "http/websocket/subscriber.h"
 #include "http/websocket/underlying_stream.h"
@@ -40,7 +41,7 @@
 
 namespace tambour::http::detail::websocket {
 
-class Connection final : private ShutdownHook {
+class Connection final : private ShutdownHook, private PeerTimer {
  public:
   using Pointer = std::shared_ptr<Connection>;
 
@@ -193,6 +194,12 @@ class Connection final : private ShutdownHook {
   Step violate(const Error& error);
   void end_receiving(const Error& error) noexcept;
   void fail(const Error& error) noexcept;
+  friend class PeerTimers;
+  void start_peer_timer(TimePoint deadline) noexcept {
+    PeerTimers::start_at(loop_, *this, deadline);
+  }
+  /// After a time from now.
+  void start_peer_timer(Duration delay) noexcept;
   void check_peer() noexcept;
   void send_keep_alive();
 
@@ -241,6 +248,15 @@ class Connection final : private ShutdownHook {
     return none;
   }
 
+  // The flags fill the padding of PeerTimer.
+  bool is_receiving_ = false;
+  bool is_sending_compressed_ = false;  ///< The current sent message.
+  bool is_closing_ = false;
+  bool is_close_limited_ = false;  ///< The peer timer limits the closing handshake.
+  bool has_sent_close_ = false;
+  bool has_received_close_ = false;
+  bool is_client_;
+
   EventLoop& loop_;
   Buffer input_;
   UnderlyingStream stream_;  ///< After the input, to which it may add bytes.
@@ -255,23 +271,15 @@ class Connection final : private ShutdownHook {
   Buffer queue_;    ///< Frames that wait for the end of the current write.
   std::uint64_t queued_total_ = 0;  ///< Bytes of all frames that were ever queued.
 
-  Timer peer_timer_;  ///< Pings, pongs and the closing handshake.
   TimePoint received_at_;
   TimePoint stopped_receiving_at_;
   TimePoint pinged_at_ = never;  ///< Of the ping that was not answered; `never` if there is none.
   TimePoint last_ping_at_;
   TimePoint control_counted_since_;
-  TimePoint close_deadline_ = never;
   Duration round_trip_time_{-1};  ///< Negative: not measured.
 
   Error receive_error_{};  ///< Why nothing will be received any more.
   Error error_{};          ///< Why the connection was closed.
-  bool is_receiving_ = false;
-  bool is_sending_compressed_ = false;  ///< The current sent message.
-  bool is_closing_ = false;
-  bool has_sent_close_ = false;
-  bool has_received_close_ = false;
-  bool is_client_;
   CloseCode close_code_ = CloseCode::abnormal;
   WebSocketStats stats_;
 

@@ -231,9 +231,9 @@ TEST_P(HttpMemoryOfIdleWebSockets, is_that_of_the_connection_and_its_task) {
   RecordProperty("with_callbacks", static_cast<int>(with_callbacks));
   RecordProperty("with_function", static_cast<int>(with_function));
   RecordProperty("with_request", static_cast<int>(with_request));
-  EXPECT_LE(with_callbacks, test::sanitized ? 2200 : 1104);
-  EXPECT_LE(with_function, test::sanitized ? 4000 : 1700);
-  EXPECT_LE(with_request, test::sanitized ? 6000 : 2500);
+  EXPECT_LE(with_callbacks, test::sanitized ? 2200 : 1024);
+  EXPECT_LE(with_function, test::sanitized ? 4000 : 1640);
+  EXPECT_LE(with_request, test::sanitized ? 6000 : 2420);
 }
 
 /// The anonymous memory of the process that is resident.

@@ -302,6 +302,40 @@ TEST_F(WebSockets, a_peer_that_vanished_is_noticed) {
   }());
 }
 
+/// The deadlines of all of them are equal, because the tasks begin to receive at the same time.
+TEST_F(WebSockets, time_limits_that_end_together_end_each) {
+  http::WebSocketOptions silent;
+  silent.ping_interval = 0s;
+  const auto sleep = [](WebSocket& /*socket*/, http::Request&) -> Task<> {
+    static_cast<void>(co_await sleep_for(1h));
+  };
+  serve(http::serve_websocket(sleep, silent));
+  run([&]() -> Task<> {
+    constexpr std::size_t count = 100;
+    http::ClientOptions client_options;
+    client_options.connections_per_origin_max = count;
+    http::Client client(loop_, client_options);
+    http::WebSocketOptions options;
+    options.ping_interval = 5s;
+    options.pong_timeout = 3s;
+    std::vector<WebSocket> sockets(count);
+    for (WebSocket& socket : sockets) socket = co_await connect(client, options);
+    const TimePoint before = loop_.now();
+    std::size_t timeouts = 0;
+    TaskScope tasks(loop_);
+    for (WebSocket& socket : sockets) {
+      tasks.spawn([&]() -> Task<> {
+        const Result<WebSocketMessage> message = co_await socket.receive();
+        if (!message && message.error() == system_error(ETIMEDOUT)) ++timeouts;
+      });
+    }
+    co_await tasks.join();
+    EXPECT_EQ(timeouts, count);
+    EXPECT_GE(loop_.now() - before, 7s);
+    EXPECT_LE(loop_.now() - before, 9s);
+  }());
+}
+
 TEST_F(WebSockets, a_task_that_does_not_receive_for_long_loses_nothing) {
   http::WebSocketOptions patient;
   patient.ping_interval = 0s;  // This peer does not ask whether the client is there.
