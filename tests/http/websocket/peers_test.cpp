@@ -1,5 +1,5 @@
 // WebSockets over real sockets: between the library's ends on every backend, and with Python's
-// websockets and ws on Node.js as clients and as servers.
+// websockets, ws on Node.js and gorilla/websocket in Go as clients and as servers.
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -14,6 +14,7 @@
 
 #include "http/websocket/serving.h"
 #include "support/on_every_backend.h"
+#include "support/temporary_folder.h"
 
 namespace tambour::peers_test {
 namespace {
@@ -36,6 +37,19 @@ const std::vector<Peer> peers{{{"/usr/bin/python3", "-B", folder / "peers.py"},
                               {{"/usr/bin/env", node_path, "node", folder / "peers.js"},
                                node_path + " node -e 'require(\"ws\")' 2>/dev/null"}};
 
+/// Compiled once, with the package of Debian, which is outside of modules.
+Peer peer_of_go() {
+  static const test::TemporaryFolder built;
+  static const std::string program = built.path() + "/peer";
+  static const int status = std::system(
+      ("go=$(ls /usr/bin/go 2>/dev/null || command -v go) && "
+       "if [ -z \"$HOME$GOCACHE\" ]; then export GOCACHE=" +
+       built.path() + "/cache; fi && export GOFLAGS= GO111MODULE=off GOPATH=/usr/share/gocode && " +
+       "$go build -o " + program + ' ' + (folder / "peers.go").string())
+          .c_str());
+  return {{program}, status == 0 ? "true" : "false"};
+}
+
 class WebSocketPeers : public test::OnEveryBackend {
  protected:
   void TearDown() override {
@@ -46,6 +60,18 @@ class WebSocketPeers : public test::OnEveryBackend {
     server_.emplace(or_throw(http::Server::listen(loop(), Endpoint::loopback_v4(0),
                                                   http::serve_websocket(&test::echo, options))));
     return "ws://" + server_->endpoint().to_string() + "/";
+  }
+  /// Sends messages from the client that the peer is, with compression and without.
+  void serve_client(const Peer& peer) {
+    http::WebSocketOptions options;
+    options.subprotocols = {"v1.chat"};
+    std::string url = serve_echo(options);
+    EXPECT_EQ(run_client(peer, {url}), "ok\n");
+    server_.reset();
+    options.compression.emplace();
+    url = serve_echo(options);
+    EXPECT_EQ(run_client(peer, {url, "deflate"}), "ok\n");
+    server_.reset();
   }
   static bool is_installed(const Peer& peer) { return std::system(peer.probe.c_str()) == 0; }
   static std::vector<std::string> command_of(const Peer& peer,
@@ -197,15 +223,7 @@ TEST_P(WebSocketPeers, clients_of_others_are_served) {
   for (const Peer& peer : peers) {
     if (!is_installed(peer)) continue;
     is_skipped = false;
-    http::WebSocketOptions options;
-    options.subprotocols = {"v1.chat"};
-    std::string url = serve_echo(options);
-    EXPECT_EQ(run_client(peer, {url}), "ok\n");
-    server_.reset();
-    options.compression.emplace();
-    url = serve_echo(options);
-    EXPECT_EQ(run_client(peer, {url, "deflate"}), "ok\n");
-    server_.reset();
+    serve_client(peer);
   }
   if (is_skipped) GTEST_SKIP() << "python3-websockets and ws of Node.js are not installed";
 }
@@ -218,6 +236,17 @@ TEST_P(WebSocketPeers, servers_of_others_are_used) {
     run(use_server(loop(), command_of(peer, {"server"})));
   }
   if (is_skipped) GTEST_SKIP() << "python3-websockets and ws of Node.js are not installed";
+}
+
+/// Compiling takes seconds, so `make test-all` runs it.
+TEST_P(WebSocketPeers, go_is_served_and_used) {
+  if (std::getenv("TAMBOUR_TEST_GO") == nullptr) GTEST_SKIP() << "TAMBOUR_TEST_GO is not set";
+  if (!std::filesystem::exists("/usr/share/gocode/src/github.com/gorilla/websocket"))
+    GTEST_SKIP() << "golang-github-gorilla-websocket-dev is not installed";
+  const Peer go = peer_of_go();
+  ASSERT_TRUE(is_installed(go)) << "peers.go does not compile";
+  serve_client(go);
+  run(use_server(loop(), command_of(go, {"server"})));
 }
 
 }  // namespace
