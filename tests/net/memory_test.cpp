@@ -1,6 +1,9 @@
 // How much memory a peer, or a program that keeps what it receives, makes buffers and connections
-// hold with pieces of 1, 2, 100 and 1,000 bytes. Replaces operator new, to count.
+// hold with pieces of 1, 2, 100 and 1,000 bytes, and how much idle connections hold. Replaces
+// operator new, to count.
 #include <memory>
+
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <string>
@@ -11,9 +14,12 @@
 
 #include <tambour/bytes/buffer.h>
 #include <tambour/net/connection.h>
+#include <tambour/net/tcp.h>
 
+#include "support/files.h"
 #include "support/live_memory.h"
 #include "support/peer.h"
+#include "support/scale.h"
 #include "support/streams.h"
 #include "transports/every_transport.h"
 
@@ -204,6 +210,74 @@ TEST_P(ConnectionMemory, messages_that_the_program_keeps_hold_little_more_than_t
       run_iterations();
     }
   }
+}
+
+/// The peer of a server without memory of the library's.
+class PlainPeer {
+ public:
+  explicit PlainPeer(const Endpoint& server)
+      // Above the descriptors of the server, for which the loop has a table.
+      : socket_(test::duplicate_above(UniqueFd(::socket(AF_INET, SOCK_STREAM, 0)), 600)) {
+    EXPECT_EQ(::connect(socket_.get(), server.data(), server.size()), 0);
+  }
+  void send() const { EXPECT_EQ(::send(socket_.get(), "x", 1, MSG_NOSIGNAL), 1); }
+  /// Returns whether the echo has arrived, which it leaves there.
+  [[nodiscard]] bool has_received() const {
+    char byte;
+    return ::recv(socket_.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
+  }
+
+ private:
+  UniqueFd socket_;
+};
+
+class IdleConnections : public test::OnEveryBackend {
+ protected:
+  [[nodiscard]] std::size_t memory_max(std::size_t bytes) const;
+
+  /// The bytes that each of many connections of a server holds, after it was used once.
+  std::size_t bytes_of_each(TcpServer& server) {
+    constexpr std::size_t count = 128;  // Few enough for select(2).
+    std::vector<PlainPeer> peers;
+    peers.reserve(2 * count);
+    const std::vector<Buffer> held = empty_pool();
+    const auto open = [&](std::size_t wanted) {
+      while (peers.size() < wanted) {
+        peers.emplace_back(server.endpoint());
+        peers.back().send();
+        EXPECT_TRUE(run_until([&] { return peers.back().has_received(); }));
+      }
+    };
+    open(count);
+    const std::size_t before = live_bytes;
+    open(2 * count);
+    return (live_bytes - before) / count;
+  }
+};
+
+/// poll(2) needs an entry for each descriptor. Sanitizers enlarge the frames of coroutines.
+std::size_t IdleConnections::memory_max(std::size_t bytes) const {
+  return (bytes + (is(BackendKind::poll) ? 32 : 0)) * (test::sanitized ? 4 : 1);
+}
+
+TAMBOUR_ON_EVERY_BACKEND(IdleConnections);
+
+TEST_P(IdleConnections, with_a_task_hold_little_memory) {
+  TcpServer server = or_throw(TcpServer::listen(loop(), Endpoint::loopback_v4(0)));
+  server.serve(&test::echo<TcpStream>);
+  const std::size_t bytes = bytes_of_each(server);
+  RecordProperty("bytes", int(bytes));
+  EXPECT_LE(bytes, memory_max(512));
+}
+
+TEST_P(IdleConnections, with_callbacks_hold_little_memory) {
+  TcpServer server = or_throw(TcpServer::listen(loop(), Endpoint::loopback_v4(0)));
+  server.serve({.on_message = [](Connection& connection, Buffer& buffer) {
+    connection.send(std::move(buffer));
+  }});
+  const std::size_t bytes = bytes_of_each(server);
+  RecordProperty("bytes", int(bytes));
+  EXPECT_LE(bytes, memory_max(240));
 }
 
 }  // namespace

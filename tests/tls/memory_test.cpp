@@ -1,5 +1,9 @@
-// Each allocation fails once, those of OpenSSL included. Replaces operator new, and the memory
-// functions of OpenSSL.
+// Each allocation fails once, those of OpenSSL included; and the memory of an idle connection.
+// Replaces operator new, and the memory functions of OpenSSL.
+#include <memory>
+
+#include <fcntl.h>
+#include <malloc.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,9 +15,13 @@
 #include <exception>
 #include <new>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <openssl/crypto.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
 
 #include <tambour/tambour.h>
 
@@ -34,13 +42,33 @@ bool refused() noexcept {
   return true;
 }
 
+/// The bytes in use that malloc(3) has returned here, with what it takes itself.
+std::size_t live_bytes = 0;
+
+std::size_t bytes_of(void* memory) {
+  return memory == nullptr ? 0 : ::malloc_usable_size(memory) + sizeof(std::size_t);
+}
+void* allocate(std::size_t size) noexcept {
+  void* const memory = refused() ? nullptr : std::malloc(size > 0 ? size : 1);
+  live_bytes += bytes_of(memory);
+  return memory;
+}
+void release(void* memory) noexcept {
+  live_bytes -= bytes_of(memory);
+  std::free(memory);
+}
+
 void* crypto_allocate(std::size_t size, const char* /*file*/, int /*line*/) {
-  return refused() ? nullptr : std::malloc(size);
+  return allocate(size);
 }
 void* crypto_reallocate(void* memory, std::size_t size, const char* /*file*/, int /*line*/) {
-  return refused() ? nullptr : std::realloc(memory, size);
+  if (refused()) return nullptr;
+  const std::size_t before = bytes_of(memory);
+  void* const moved = std::realloc(memory, size);
+  if (moved != nullptr || size == 0) live_bytes += bytes_of(moved) - before;
+  return moved;
 }
-void crypto_free(void* memory, const char* /*file*/, int /*line*/) { std::free(memory); }
+void crypto_free(void* memory, const char* /*file*/, int /*line*/) { release(memory); }
 
 // Before the first allocation of OpenSSL.
 const bool replaced =
@@ -50,15 +78,15 @@ const bool replaced =
 
 // In no namespace, because the language demands it.
 void* operator new(std::size_t size) {
-  void* const memory = refused() ? nullptr : std::malloc(size > 0 ? size : 1);
+  void* const memory = allocate(size);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
 void* operator new(std::size_t size, const std::nothrow_t& /*unused*/) noexcept {
-  return refused() ? nullptr : std::malloc(size > 0 ? size : 1);
+  return allocate(size);
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t /*size*/) noexcept { std::free(memory); }
+void operator delete(void* memory) noexcept { release(memory); }
+void operator delete(void* memory, std::size_t /*size*/) noexcept { release(memory); }
 
 namespace tambour::memory_test {
 namespace {
@@ -289,6 +317,119 @@ TEST(Memory, may_run_out_for_the_strike_register_of_a_forked_child) {
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
   EXPECT_TRUE(strikes.accept(random));
+}
+
+/// A client on OpenSSL alone.
+class PlainClient {
+ public:
+  explicit PlainClient(const Endpoint& server)
+      : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)),
+        ssl_(::SSL_new(context()), &::SSL_free) {
+    EXPECT_EQ(::connect(socket_.get(), server.data(), server.size()), 0);
+    ::fcntl(socket_.get(), F_SETFL, O_NONBLOCK);
+    ::SSL_set_fd(ssl_.get(), socket_.get());
+    ::SSL_set_connect_state(ssl_.get());
+  }
+  /// Completes the handshake and exchanges a byte. `serve()` lets the server proceed.
+  template <class Serve>
+  void exchange(Serve&& serve) {
+    while (::SSL_do_handshake(ssl_.get()) != 1) serve();
+    EXPECT_EQ(::SSL_write(ssl_.get(), "x", 1), 1);
+    char byte;
+    while (::SSL_read(ssl_.get(), &byte, 1) != 1) serve();
+  }
+
+ private:
+  static SSL_CTX* context() {
+    static SSL_CTX* const of_all = ::SSL_CTX_new(::TLS_client_method());
+    ::SSL_CTX_set_mode(of_all, SSL_MODE_RELEASE_BUFFERS);
+    return of_all;
+  }
+  UniqueFd socket_;
+  std::unique_ptr<SSL, decltype(&::SSL_free)> ssl_;
+};
+
+/// The bytes that a connection holds at both ends when it was used once.
+template <class Open>
+std::size_t bytes_of_each(Open&& open) {
+  constexpr int count = 64;
+  const auto open_all = [&] {
+    for (int i = 0; i < count; ++i) open();
+  };
+  open_all();
+  const std::size_t before = live_bytes;
+  open_all();
+  return (live_bytes - before) / count;
+}
+
+Task<> serve_echo(TcpStream stream, const tls::ServerContext& context) {
+  const auto accepted = co_await tls::accept(stream, context);
+  if (!accepted) co_return;
+  co_await test::echo(std::move(stream));
+}
+
+/// A server on OpenSSL alone, with the same buffers.
+std::size_t bytes_of_plain_connections() {
+  struct Served {
+    UniqueFd socket;
+    SSL* ssl;
+  };
+  const std::unique_ptr<SSL_CTX, decltype(&::SSL_CTX_free)> context(
+      ::SSL_CTX_new(::TLS_server_method()), &::SSL_CTX_free);
+  ::SSL_CTX_set_mode(context.get(), SSL_MODE_RELEASE_BUFFERS);
+  ::SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);
+  const auto bio_of = [](const std::string& pem) {
+    return std::unique_ptr<BIO, decltype(&::BIO_free)>(
+        ::BIO_new_mem_buf(pem.data(), int(pem.size())), &::BIO_free);
+  };
+  X509* const certificate = ::PEM_read_bio_X509(bio_of(Contexts::localhost().certificate).get(),
+                                                nullptr, nullptr, nullptr);
+  EVP_PKEY* const key =
+      ::PEM_read_bio_PrivateKey(bio_of(Contexts::localhost().key).get(), nullptr, nullptr, nullptr);
+  EXPECT_EQ(::SSL_CTX_use_certificate(context.get(), certificate), 1);
+  EXPECT_EQ(::SSL_CTX_use_PrivateKey(context.get(), key), 1);
+  ::X509_free(certificate);
+  ::EVP_PKEY_free(key);
+  EventLoop loop;  // Only for the port.
+  const TcpServer server = or_throw(TcpServer::listen(loop, Endpoint::loopback_v4(0)));
+  std::vector<PlainClient> clients;
+  std::vector<Served> all;
+  clients.reserve(1000);
+  all.reserve(1000);
+  const std::size_t bytes = bytes_of_each([&] {
+    clients.emplace_back(server.endpoint());
+    all.push_back({UniqueFd(::accept4(server.fd(), nullptr, nullptr, SOCK_NONBLOCK)),
+                   ::SSL_new(context.get())});
+    SSL* const ssl = all.back().ssl;
+    ::SSL_set_fd(ssl, all.back().socket.get());
+    ::SSL_set_accept_state(ssl);
+    clients.back().exchange([ssl] {
+      if (::SSL_do_handshake(ssl) != 1) return;
+      char byte;
+      if (::SSL_read(ssl, &byte, 1) == 1) ::SSL_write(ssl, &byte, 1);
+    });
+  });
+  for (const Served& connection : all) ::SSL_free(connection.ssl);
+  return bytes;
+}
+
+TEST(IdleConnection, holds_little_more_than_the_memory_of_openssl) {
+  EventLoop loop;
+  const Contexts contexts;
+  TcpServer server = or_throw(TcpServer::listen(loop, Endpoint::loopback_v4(0)));
+  server.serve([&](TcpStream stream) { return serve_echo(std::move(stream), contexts.server); });
+  std::vector<PlainClient> clients;
+  clients.reserve(1000);
+  const std::size_t bytes = bytes_of_each([&] {
+    clients.emplace_back(server.endpoint());
+    clients.back().exchange([&] { loop.run_once(); });
+  });
+  clients.clear();
+  const std::size_t floor = bytes_of_plain_connections();
+  RecordProperty("bytes", int(bytes));
+  RecordProperty("floor", int(floor));
+  // Sanitizers enlarge the frames of coroutines.
+  EXPECT_LE(bytes, floor + (test::sanitized ? 4096 : 1024));
 }
 
 }  // namespace
