@@ -16,20 +16,12 @@
 namespace tambour::http {
 namespace {
 
-/// Of one write, the heads of frames included. TLS encrypts as much into full records, and sends
-/// them with one system call. More would delay the responses that become urgent meanwhile.
+/// Of one write. More would delay the responses that become urgent meanwhile.
 constexpr std::size_t written_bytes = std::size_t{64} * 1024;
-/// A shorter DATA frame is not begun at the end of a write.
+/// Over TLS, a shorter DATA frame is not begun at the end of a write.
 constexpr std::size_t data_bytes_min = 1024;
 /// A body that is sent with its head. It is copied, and delays others by less than a packet.
 constexpr std::size_t short_body_bytes = 1024;
-
-/// What the next DATA frame of a write that has `queued_bytes` may have; 0: the write is full.
-std::size_t data_bytes_max(std::size_t queued_bytes) noexcept {
-  constexpr std::size_t frame_bytes_min = detail::h2::frame_head_size + data_bytes_min;
-  if (queued_bytes > written_bytes - frame_bytes_min) return 0;
-  return written_bytes - queued_bytes - detail::h2::frame_head_size;
-}
 
 }  // namespace
 
@@ -104,12 +96,23 @@ void H2Sender::wake_waiting() noexcept {
   });
 }
 
+/// What the next DATA frame of the write may have; 0: the write is full. TLS encrypts 64 KiB, the
+/// heads of frames included, into full records, and sends them with one system call. A few bytes
+/// more would need another one.
+std::size_t H2Sender::data_bytes_max() noexcept {
+  constexpr std::size_t frame_bytes_min = detail::h2::frame_head_size + data_bytes_min;
+  const std::size_t queued = output_.queue().size();
+  if (stream_.tls() == nullptr) return queued < written_bytes ? detail::h2::frame_size_max_min : 0;
+  if (queued > written_bytes - frame_bytes_min) return 0;
+  return written_bytes - queued - detail::h2::frame_head_size;
+}
+
 /// Moves DATA to the queue.
 void H2Sender::fill() {
   if (window_ > 0) set_blocked(patience_, is_blocked_, false);
   try {
     while (window_ > 0) {
-      const std::size_t bytes_max = data_bytes_max(output_.queue().size());
+      const std::size_t bytes_max = data_bytes_max();
       H2SendingStream* const stream = next();
       if (bytes_max == 0 || stream == nullptr) break;
       send_data(*stream, bytes_max);
@@ -118,7 +121,7 @@ void H2Sender::fill() {
     output_.fail(system_error(ENOMEM));
   }
   set_blocked(patience_, is_blocked_, window_ <= 0 && next() != nullptr);
-  if (!is_unsent_low_ && data_bytes_max(output_.queue().size()) == 0) keep_unsent_low();
+  if (!is_unsent_low_ && data_bytes_max() == 0) keep_unsent_low();
 }
 
 /// Otherwise the kernel buffers megabytes, and an urgent response waits behind them: tcp(7).

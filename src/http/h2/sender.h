@@ -158,6 +158,7 @@ class H2Sender {
   void write() noexcept;
   void end_write() noexcept;
   void fill();
+  [[nodiscard]] std::size_t data_bytes_max() noexcept;
   void keep_unsent_low() noexcept;
   /// Queues a DATA frame. The stream has unsent bytes, and windows that allow one.
   void send_data(H2SendingStream& stream, std::size_t bytes_max);

@@ -68,6 +68,33 @@ TEST_F(Http2Budgets, streams_above_the_maximum_are_refused) {
   EXPECT_EQ(stats().connections, 1);
 }
 
+/// The client, which counts streams, may send as many requests as it has received responses.
+TEST_F(Http2Budgets, a_handler_that_has_responded_holds_no_stream) {
+  http::ServerOptions options;
+  options.http_2.streams_max = 2;
+  serve(
+      [](Request&, Response& response) -> Task<> {
+        response.send("x");
+        static_cast<void>(co_await sleep_for(1s));
+      },
+      options);
+  EXPECT_EQ(run([](Http2Budgets& test) -> Task<std::string> {
+              Http2Client client(co_await test.open());
+              std::string lines;
+              for (std::uint32_t id = 1; id < 11; id += 2) {
+                client.get(id, "/");
+                lines += co_await client.exchange(10ms);
+              }
+              co_return lines;
+            }(*this)),
+            "HEADERS 1 200 content-length=1\nDATA 1 x end\n"
+            "HEADERS 3 200 content-length=1\nDATA 3 x end\n"
+            "HEADERS 5 200 content-length=1\nDATA 5 x end\n"
+            "HEADERS 7 200 content-length=1\nDATA 7 x end\n"
+            "RST_STREAM 9 REFUSED_STREAM\n");
+  EXPECT_EQ(stats().refused_streams, 1);
+}
+
 /// CVE-2023-44487: the handlers of streams that were reset still count.
 TEST_F(Http2Budgets, handlers_of_streams_that_were_reset_count_as_streams) {
   http::ServerOptions options;
@@ -300,6 +327,61 @@ TEST_F(Http2Budgets, responses_that_are_not_received_postpone_handlers) {
     EXPECT_EQ(started, 51);
   }(*this, handlers));
   EXPECT_LT(stats().buffered_bytes, 150'000);  // Two connections, each in steps of 64 KiB.
+}
+
+/// Holds as many responses as it may on one connection after the other, until `done`.
+Task<> hold_responses(Http2Budgets& test, const bool& done) {
+  while (!done) {
+    TcpStream stream = co_await test.open();
+    Http2Client client(std::move(stream), {{SettingId::initial_window_size, 0}});
+    std::uint32_t next = 1;
+    for (; next < 200; next += 2) client.get(next, "/");
+    while (!done) {
+      const std::string lines = co_await client.exchange(30s);
+      if (lines.find("closed") != std::string::npos) break;
+      for (std::uint32_t id = 1; id < next; id += 8) client.grow_window(id, 1);
+      for (std::size_t at = 0; (at = lines.find("RST_STREAM", at)) != std::string::npos; ++at) {
+        client.get(next, "/");
+        next += 2;
+      }
+    }
+  }
+}
+
+constexpr std::uint64_t held_response = 100'000;
+constexpr int holders = 2;
+
+/// Sends a request every minute, and returns the maximum of what the server buffers.
+Task<std::uint64_t> ask_for_50_minutes(Http2Budgets& test) {
+  std::uint64_t bytes_max = 0;
+  for (int minute = 0; minute < 50; ++minute) {
+    static_cast<void>(co_await sleep_for(1min));
+    Http2Client other(co_await test.open());
+    other.get(1, "/small");
+    const std::string got = co_await other.exchange(100ms);
+    EXPECT_EQ(got, "HEADERS 1 200 content-length=5\nDATA 1 xxxxx end\n");
+    bytes_max = std::max(bytes_max, test.stats().buffered_bytes);
+  }
+  co_return bytes_max;
+}
+
+TEST_F(Http2Budgets, clients_that_hold_responses_for_hours_occupy_little) {
+  serve([](Request& request, Response& response) {
+    response.send(std::string(request.path() == "/" ? held_response : 5, 'x'));
+  });
+  bool done = false;
+  TaskScope holding(loop_);
+  for (int i = 0; i < holders; ++i) holding.spawn(hold_responses(*this, done));
+  constexpr std::uint64_t mebibyte = 1 << 20;
+  constexpr std::uint64_t step = 65'536;  // What a connection buffers is counted in steps.
+  for (int part = 0; part < 4; ++part) {
+    const std::uint64_t bytes_max = run(ask_for_50_minutes(*this));
+    EXPECT_LE(bytes_max, holders * (mebibyte + held_response + step));
+    EXPECT_GE(bytes_max, mebibyte) << "nothing is held";
+  }
+  done = true;
+  run([](TaskScope& scope) -> Task<> { co_await scope.join(); }(holding));
+  EXPECT_GT(stats().stalled_streams + stats().stalled_connections, 100);
 }
 
 TEST_F(Http2Budgets, postponed_requests_end_with_their_connection) {

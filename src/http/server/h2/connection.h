@@ -124,6 +124,7 @@ class H2Connection final {
   void on_priority_update(const detail::h2::Frame& frame);
   [[nodiscard]] bool on_headers(const detail::h2::Frame& frame);
   void add(std::unique_ptr<H2Stream> stream);
+  [[nodiscard]] bool has_too_many_streams() const noexcept;
   [[nodiscard]] bool on_request(const detail::h2::Frame& frame, detail::h2::FieldSection& section);
   [[nodiscard]] bool on_trailers(const detail::h2::Frame& frame, H2Stream& stream,
                                  detail::h2::FieldSection& section);

@@ -109,7 +109,7 @@ bool H2Connection::on_headers(const h2::Frame& frame) {
     return true;
   }
   last_accepted_id_ = stream_id;
-  const bool is_full = streams_.size() >= options().http_2.streams_max;
+  const bool is_full = has_too_many_streams();
   const bool is_overloaded = memory_.is_overloaded(options().http_2.server_bytes_max);
   if (frame.depends_on_itself || is_full || is_overloaded) {
     if (!frame.depends_on_itself)
@@ -120,6 +120,21 @@ bool H2Connection::on_headers(const h2::Frame& frame) {
     return spend_reset();
   }
   return on_request(frame, section);
+}
+
+/// A client that has received a response may send the next request before the handler of the first
+/// one has ended. There are at most as many of these handlers as of others.
+bool H2Connection::has_too_many_streams() const noexcept {
+  const std::size_t streams_max = options().http_2.streams_max;
+  if (streams_.size() < streams_max) return false;
+  if (streams_.size() / 2 >= streams_max) return true;
+  std::size_t more = streams_.size() - streams_max;
+  for (const auto& [id, stream] : streams_) {
+    const bool is_closed =
+        stream->outgoing().has_ended && stream->is_request_complete() && !stream->error();
+    if (is_closed && more-- == 0) return false;
+  }
+  return true;
 }
 
 bool H2Connection::on_request(const h2::Frame& frame, h2::FieldSection& section) {
