@@ -517,8 +517,11 @@ Task<> leave_tunnel(EventLoop& loop, Client& client, std::string url, Leaving le
     co_await writing.join();
     co_return;
   }
-  if (leaving != Leaving::at_once) EXPECT_TRUE(co_await tunnel.shutdown_write());
-  if (leaving == Leaving::after_both_ends) EXPECT_EQ((co_await tunnel.read(bytes)).value_or(9), 0U);
+  if (leaving == Leaving::at_once) co_return;
+  EXPECT_TRUE(co_await tunnel.shutdown_write());
+  if (leaving == Leaving::after_its_end) co_return;
+  const auto end = co_await tunnel.read(bytes);
+  EXPECT_EQ(end.value_or(9), 0U);
 }
 
 /// The stream of a tunnel is the connection of a proxy, which must notice that it is incomplete:

@@ -1,7 +1,8 @@
-// The HTTP client over HTTP/2 against servers that others have written: nginx, nghttpd, and Go's
-// net/http. A server that is not installed is skipped.
+// The HTTP client over HTTP/2 against servers that others have written: nginx, nghttpd, h2o, and
+// Go's net/http. A server that is not installed is skipped.
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdint>
@@ -95,6 +96,20 @@ class Servers : public testing::Test {
                              : "--no-tls " + std::to_string(port)));
     set_url(is_secure, port);
   }
+  void start_h2o(bool is_secure) {
+    if (!test::has_program("h2o")) GTEST_SKIP() << "h2o is not installed";
+    const std::uint16_t port = free_port();
+    std::ofstream configuration(folder_.path() + "/h2o.conf");
+    configuration << "num-threads: 1\nlisten:\n  host: 127.0.0.1\n  port: " << port << '\n';
+    if (is_secure)
+      configuration << "  ssl:\n    certificate-file: cert.pem\n    key-file: key.pem\n";
+    // Otherwise h2o changes to a user that cannot read the folder.
+    if (::geteuid() == 0) configuration << "user: root\n";
+    configuration << "hosts:\n  default:\n    paths:\n      \"/\":\n        file.dir: files\n";
+    configuration.close();
+    start_program("h2o -c h2o.conf");
+    set_url(is_secure, port);
+  }
   void start_program(const std::string& command) {
     program_ = or_throw(Process::spawn(loop_, {.arguments = {"/bin/sh", "-c", "exec " + command},
                                                .environment = environment_,
@@ -179,12 +194,14 @@ class Http2Servers : public Servers, public testing::WithParamInterface<Peer> {
   void SetUp() override {
     if (GetParam().name == "nginx") start_nginx(GetParam().is_secure);
     if (GetParam().name == "nghttpd") start_nghttpd(GetParam().is_secure);
+    if (GetParam().name == "h2o") start_h2o(GetParam().is_secure);
   }
 };
 
 INSTANTIATE_TEST_SUITE_P(Peers, Http2Servers,
                          testing::Values(Peer{"nginx", false}, Peer{"nginx", true},
-                                         Peer{"nghttpd", false}, Peer{"nghttpd", true}),
+                                         Peer{"nghttpd", false}, Peer{"nghttpd", true},
+                                         Peer{"h2o", false}, Peer{"h2o", true}),
                          [](const auto& peer) {
                            return peer.param.name + (peer.param.is_secure ? "_tls" : "_clear");
                          });
@@ -205,7 +222,7 @@ TEST_P(Http2Servers, requests_uploads_and_cancellation) {
     EXPECT_EQ(answer, "");
     EXPECT_EQ(got(*client, ClientRequest(url_ + "/put/x")), content);
   } else {
-    EXPECT_EQ(answer, content);
+    EXPECT_EQ(answer, GetParam().name == "h2o" ? "not found" : content);
   }
   EXPECT_EQ(client->http_2_counters().connections, 1U);
   EXPECT_EQ(client->http_2_counters().violations, 0U);

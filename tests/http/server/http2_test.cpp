@@ -14,6 +14,7 @@
 
 #include "http/server/http2_client.h"
 #include "http/support/serving.h"
+#include "tls/support/certificates.h"
 
 namespace tambour::http2_test {
 namespace {
@@ -203,14 +204,24 @@ std::vector<std::size_t> data_sizes(const std::string& lines, const std::string&
 }
 
 /// TLS encrypts and sends 64 KiB with one system call: no write has a few bytes more.
-TEST_F(Http2Server, a_write_has_64_kib_with_the_heads_of_frames) {
-  serve([](Request&, Response& response) { response.send(std::string(300'000, 'x')); });
-  const std::string lines = talk(
-      [](Http2Client& client) {
+TEST_F(Http2Server, a_write_over_tls_has_64_kib_with_the_heads_of_frames) {
+  tls::ServerOptions for_server;
+  tls::ClientOptions for_client;
+  for_server.alpn = for_client.alpn = {"h2"};
+  const test::Contexts contexts(std::move(for_server), std::move(for_client));
+  http::ServerOptions options;
+  options.listen.tls = contexts.server;
+  serve([](Request&, Response& response) { response.send(std::string(300'000, 'x')); }, options);
+  const std::string lines =
+      run([](Http2Server& test, const tls::ClientContext& tls) -> Task<std::string> {
+        TcpStream stream = co_await test.open();
+        const auto done = co_await tls::connect(stream, tls, "localhost");
+        EXPECT_TRUE(done);
+        Http2Client client(std::move(stream), {{SettingId::initial_window_size, 1'000'000}});
         client.grow_window(0, 1'000'000);
         client.get(1, "/");
-      },
-      {{SettingId::initial_window_size, 1'000'000}});
+        co_return co_await client.exchange();
+      }(*this, contexts.client));
   const std::vector<std::size_t> sizes = data_sizes(lines, "1");
   ASSERT_GT(sizes.size(), 8U) << lines;
   constexpr std::size_t whole = 16'384;

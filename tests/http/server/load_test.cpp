@@ -171,9 +171,8 @@ void replace_servers(http::VersionChoice version) {
   const std::string url = "http://" + server->endpoint().to_string() + "/";
   TaskScope clients(loop);
   for (int i = 0; i < 20; ++i)
-    clients.spawn(version == http::VersionChoice::http_2
-                      ? post(client, url, done, answered)
-                      : ask(server->endpoint(), done, answered));
+    clients.spawn(version == http::VersionChoice::http_2 ? post(client, url, done, answered)
+                                                         : ask(server->endpoint(), done, answered));
   const auto run_until = [&loop](const auto& condition) {
     bool late = false;
     Timer limit(loop, [&late] { late = true; });
@@ -201,7 +200,9 @@ void replace_servers(http::VersionChoice version) {
   EXPECT_GT(answered, 2000);
   const auto& counters = client.http_2_counters();
   EXPECT_EQ(counters.streams_reset, 0U);
-  if (version == http::VersionChoice::http_2) EXPECT_GE(counters.goaways, 20U);
+  if (version == http::VersionChoice::http_2) {
+    EXPECT_GE(counters.goaways, 20U);
+  }
 }
 
 TEST(HttpLoad, servers_replace_each_other_without_a_failed_request) {
