@@ -344,9 +344,10 @@ TEST_P(Http2Attacks, leave_memory_and_processor_to_others) {
   if (attack.send != nullptr) {
     EXPECT_GT(shared.bytes, 10'000U);
   }
-  // 1 MiB or one response for each connection, and what the pool of buffers keeps.
+  // 1 MiB or one response for each connection, and what the allocator and the pool of buffers keep.
+  // Without limits, the responses with closed windows alone would occupy 38 MiB.
   if (!test::sanitized) {
-    EXPECT_LE(memory, attackers * (mebibyte + large_bytes) + 4 * mebibyte);
+    EXPECT_LE(memory, 16 * mebibyte);
   }
   if (chosen == nullptr) return;
   const auto& latencies = observed.latencies_us;
