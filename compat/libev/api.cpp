@@ -135,7 +135,8 @@ void ev_set_timeout_collect_interval(struct ev_loop* loop, ev_tstamp interval) n
 void ev_set_userdata(struct ev_loop* loop, void* data) noexcept { loop->userdata = data; }
 void* ev_userdata(struct ev_loop* loop) noexcept { return loop->userdata; }
 void ev_set_invoke_pending_cb(struct ev_loop* loop, ev_loop_callback cb) noexcept {
-  loop->invoke_pending_cb = cb == &ev_invoke_pending ? nullptr : cb;
+  auto& chosen = loop->observed != nullptr ? loop->user_invoke_pending_cb : loop->invoke_pending_cb;
+  chosen = cb == &ev_invoke_pending ? nullptr : cb;
 }
 void ev_set_loop_release_cb(struct ev_loop* loop, void (*release)(struct ev_loop*) noexcept,
                             void (*acquire)(struct ev_loop*) noexcept) noexcept {
@@ -145,7 +146,10 @@ void ev_set_loop_release_cb(struct ev_loop* loop, void (*release)(struct ev_loop
 }
 
 unsigned ev_pending_count(struct ev_loop* loop) noexcept { return loop->pendings.count(); }
-void ev_invoke_pending(struct ev_loop* loop) { loop->pendings.invoke(loop); }
+void ev_invoke_pending(struct ev_loop* loop) {
+  if (loop->observed != nullptr) return loop->invoke_observed();
+  loop->pendings.invoke(loop);
+}
 void ev_feed_event(struct ev_loop* loop, void* w, int revents) noexcept {
   loop->pendings.feed(static_cast<ev_watcher*>(w), revents);
 }

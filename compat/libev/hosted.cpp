@@ -52,6 +52,7 @@ extern "C" int tambour_open_ev_loop_1(const HostCalls& host, GuestCalls& guest) 
   loop->hosted = hosted;
   // The host must be woken by messages whenever it waits.
   loop->be_embedded();
+  loop->begin_observation();
   guest = {.loop = loop,
            .prepare = &prepare,
            .update_time = [](void* self) noexcept { loop_of(self)->update_time(); },

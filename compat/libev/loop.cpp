@@ -16,6 +16,7 @@
 #include "base/check.h"
 #include "base/system_call.h"
 #include "common/hosted_backend.h"
+#include "common/observation.h"
 
 namespace tambour::libev {
 namespace {
@@ -297,6 +298,7 @@ void Loop::on_message(struct ev_loop* loop, ev_io*, int events) {
 void Loop::take_messages(bool fd_is_readable) noexcept {
   messages_.store(false, std::memory_order_seq_cst);
   signals.take_messages(fd_is_readable);
+  if (observed != nullptr) compat::observer()->answer(observed);
   if (!async_sent.exchange(false, std::memory_order_seq_cst)) return;
   for (int i = asyncs.count(); i-- > 0;) {
     ev_async* const async = asyncs[i];

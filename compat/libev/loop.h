@@ -30,6 +30,7 @@
 
 namespace tambour::compat {
 class HostedBackend;
+struct LoopRecord;
 }  // namespace tambour::compat
 
 namespace tambour::libev {
@@ -122,6 +123,13 @@ struct Loop {
 
   void verify();
 
+  // The inspector of unmodified programs, see observed.cpp.
+  /// Call after the loop was created, by the function of the API.
+  void begin_observation() noexcept;
+  void end_observation() noexcept;
+  /// Invokes what is pending, and notes how long each callback takes.
+  void invoke_observed();
+
   Pendings pendings;
   Clock clock;
   std::unique_ptr<detail::backend::Backend> poller;
@@ -136,7 +144,9 @@ struct Loop {
   ev_tstamp io_interval = 0;
   ev_tstamp timeout_interval = 0;
   void* userdata = nullptr;
+  /// If the loop is observed, that of the inspector, and `user_invoke_pending_cb` is the program's.
   void (*invoke_pending_cb)(struct ev_loop*) = nullptr;
+  void (*user_invoke_pending_cb)(struct ev_loop*) = nullptr;
   void (*release_cb)(struct ev_loop*) noexcept = nullptr;
   void (*acquire_cb)(struct ev_loop*) noexcept = nullptr;
 
@@ -155,6 +165,7 @@ struct Loop {
   std::atomic<bool> async_sent{false};
   Array<ev_watcher*> in_reverse;  ///< The timers that expire in one iteration, until they are fed.
   compat::HostedBackend* hosted = nullptr;  ///< `poller`, if an EventLoop does the waiting.
+  compat::LoopRecord* observed = nullptr;   ///< Null unless the program is inspected.
 
  private:
   bool invoke_before_wait();

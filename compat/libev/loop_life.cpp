@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "common/observation.h"
 #include "loop.h"
 
 namespace tambour::libev {
@@ -91,7 +92,10 @@ Loop::Loop(Parts parts) noexcept
   ev_set_priority(&messenger_, EV_MAXPRI);
 }
 
-Loop::~Loop() { poller->abandon(); }
+Loop::~Loop() {
+  end_observation();
+  poller->abandon();
+}
 
 void Loop::reopen() noexcept {
   forked = false;
@@ -119,6 +123,7 @@ void Loop::reopen() noexcept {
   // libev does so whenever it has opened its pipe; therefore no idle watcher is invoked in this
   // iteration.
   if (accepts_messages_) pendings.feed(base_of(&messenger_), EV_CUSTOM);
+  if (observed != nullptr) compat::observer()->after_fork(observed);
 }
 
 }  // namespace tambour::libev
@@ -173,7 +178,9 @@ struct ev_loop* ev_loop_new(unsigned flags) noexcept {
   Loop::Parts parts = Loop::open(flags);
   if (parts.poller == nullptr) return nullptr;
   void* const memory = tambour::libev::reallocate(nullptr, sizeof(struct ev_loop));
-  return new (memory) struct ev_loop(std::move(parts));
+  auto* const loop = new (memory) struct ev_loop(std::move(parts));
+  loop->begin_observation();
+  return loop;
 }
 
 struct ev_loop* ev_default_loop(unsigned flags) noexcept {
@@ -182,6 +189,7 @@ struct ev_loop* ev_default_loop(unsigned flags) noexcept {
   if (parts.poller == nullptr) return nullptr;
   ev_default_loop_ptr = renew_default_loop(std::move(parts));
   tambour::libev::start_reaping(*ev_default_loop_ptr, sigchld_watcher);
+  ev_default_loop_ptr->begin_observation();
   return ev_default_loop_ptr;
 }
 

@@ -49,6 +49,11 @@ class Pendings {
 
   /// Invokes callbacks until nothing is pending, always in order of priority.
   void invoke(struct ev_loop* loop) {
+    invoke_by([loop](ev_watcher* watcher, int events) { watcher->cb(loop, watcher, events); });
+  }
+  /// The same: calls call(watcher, events) instead of the callback.
+  template <class Call>
+  void invoke_by(Call call) {
     current_ = priority_count;
     do {
       --current_;
@@ -57,7 +62,7 @@ class Pendings {
         Row& row = rows_[current_];
         const Item item = row[--row.count];
         item.watcher->pending = 0;
-        item.watcher->cb(loop, item.watcher, item.events);
+        call(item.watcher, item.events);
       }
     } while (current_ > 0);
   }

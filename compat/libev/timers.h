@@ -70,6 +70,11 @@ class Timers {
   /// Moves all deadlines by the same duration.
   void shift(ev_tstamp by) noexcept;
   void verify() noexcept;
+  /// Calls f(timer) for each timer, in no order.
+  template <class F>
+  void for_each(F&& f) {
+    table_.for_each(f);
+  }
 
  private:
   void reserve_and_add(ev_timer& timer) noexcept;
@@ -92,6 +97,11 @@ class Periodics {
   /// Call after the wall clock was set.
   void reschedule() noexcept;
   void verify() const noexcept;
+  /// Calls f(periodic) for each periodic, in no order.
+  template <class F>
+  void for_each(F&& f) const {
+    for (std::uint32_t i = heap_.first_index(); i < heap_.end_index(); ++i) f(heap_.item(i));
+  }
 
  private:
   /// The first time after now at which a periodic with an interval expires.

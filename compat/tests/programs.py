@@ -5,6 +5,7 @@ programs are not installed is skipped. Tests use free ports of the loopback inte
 directories, so that they may run at the same time.
 """
 
+import json
 import os
 import re
 import shutil
@@ -83,7 +84,8 @@ def connects(address: int | Path) -> bool:
 def server(ours: bool, address: int | Path, *words: object, stop: str = "terminate", **options):
     """Runs a program that listens on an address until the block ends."""
     with tempfile.TemporaryFile() as log:
-        process = subprocess.Popen(command(ours, *words), env=ENV, stdout=log, stderr=log,
+        env = {**ENV, **options.pop("env", {})}
+        process = subprocess.Popen(command(ours, *words), env=env, stdout=log, stderr=log,
                                    stdin=subprocess.DEVNULL, **options)
 
         def listens() -> bool:
@@ -102,6 +104,20 @@ def server(ours: bool, address: int | Path, *words: object, stop: str = "termina
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+
+def inspect(path: Path, page: str):
+    """What a page of the inspector of a program says: see docs/drop-ins.md."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(TIMEOUT_S)
+        connection.connect(str(path))
+        connection.sendall(f"GET {page} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+                           .encode())
+        answer = b"".join(iter(lambda: connection.recv(65536), b""))
+    head, _, body = answer.partition(b"\r\n\r\n")
+    if not head.startswith(b"HTTP/1.1 200 "):
+        raise AssertionError(f"{page}: {answer.decode()[:500]}")
+    return json.loads(body) if b"application/json" in head else body.decode()
 
 
 class ProgramTest(unittest.TestCase):

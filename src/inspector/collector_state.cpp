@@ -37,9 +37,9 @@ constexpr std::array loop_rows = {
 };
 
 constexpr auto lag_bounds = [] {
-  std::array<double, Monitor::lag_bounds_ns.size()> bounds{};
+  std::array<double, LagHistogram::bounds_ns.size()> bounds{};
   for (std::size_t i = 0; i < bounds.size(); ++i)
-    bounds[i] = double(Monitor::lag_bounds_ns[i]) / 1e9;
+    bounds[i] = double(LagHistogram::bounds_ns[i]) / 1e9;
   return bounds;
 }();
 

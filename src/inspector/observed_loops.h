@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <tambour/base/callback.h>
 #include <tambour/base/clock.h>
 #include <tambour/loop/event_loop.h>
 #include <tambour/task/task.h>
@@ -16,10 +17,12 @@
 #include <tambour/threads/loop_group.h>
 
 #include "loop/core.h"
+#include "loop/observation/call_times.h"
 #include "loop/observation/monitor.h"
 
 namespace tambour::inspector {
 
+using LagHistogram = tambour::detail::loop::LagHistogram;
 using Monitor = tambour::detail::loop::Monitor;
 
 /// A loop of a group has a monitor as soon as it has answered for the first time.
@@ -40,6 +43,12 @@ class ObservedLoop {
   [[nodiscard]] std::shared_ptr<Monitor> monitor() const {
     const std::lock_guard lock(mutex_);
     return monitor_;
+  }
+  /// Returns false if the loop has not answered yet, or was destroyed. Throws like
+  /// EventLoop::post().
+  bool post(Callback<void()> function) const {
+    const auto monitor = this->monitor();
+    return monitor != nullptr && monitor->post(std::move(function));
   }
 
  private:
@@ -78,9 +87,11 @@ using ObservedLoops = std::vector<std::shared_ptr<ObservedLoop>>;
 
 /// Posts `function(loop, end)`, which must not throw, to each loop and waits until all have run it
 /// and destroyed their copies of `end`, or until `patience` is over. Functions of loops that answer
-/// later still run: `function` is copied and must own what it uses.
-template <class Function>
-[[nodiscard]] Task<> run_on_each(ObservedLoops loops, Function function, Duration patience) {
+/// later still run: `function` is copied and must own what it uses. `Loop` has
+/// ObservedLoop::post().
+template <class Loop, class Function>
+[[nodiscard]] Task<> run_on_each(std::vector<std::shared_ptr<Loop>> loops, Function function,
+                                 Duration patience) {
   const auto initiate = [&](const Completion<>& done) {
     // The wait ends when the last copy of the counter is destroyed, also if a loop is destroyed
     // without running the function.
@@ -92,11 +103,7 @@ template <class Function>
       Completion<> done;
     };
     const auto last = std::make_shared<Last>(done);
-    for (const auto& loop : loops) {
-      const auto monitor = loop->monitor();
-      if (monitor == nullptr) continue;
-      monitor->post([loop, function, last] { function(loop, last); });
-    }
+    for (const auto& loop : loops) loop->post([loop, function, last] { function(loop, last); });
   };
   auto waiting = [](auto start) -> Task<Result<>> {
     co_return co_await from_callback<void>(start);

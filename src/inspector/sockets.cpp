@@ -19,7 +19,6 @@
 
 #include "backend/fd_records.h"
 #include "inspector/json.h"
-#include "inspector/search.h"
 #include "loop/core.h"
 
 namespace tambour::inspector {
@@ -28,14 +27,6 @@ namespace {
 /// Each takes a fraction of a millisecond.
 constexpr std::size_t records_of_slice = 1024;
 constexpr int sockets_of_slice = 64;
-
-/// A descriptor on which a loop waits.
-struct Watched {
-  int fd = -1;
-  Events events = Events::none;
-  std::source_location place{};
-  const ObservedLoop* loop = nullptr;
-};
 
 /// What the loops have answered to one question. Shared, because a loop may answer too late.
 struct Answers {
@@ -58,8 +49,8 @@ void answer(const ObservedLoop& loop, std::size_t first, Answers& answers) {
     if (operation == nullptr) continue;
     watched.push_back({.fd = static_cast<int>(fd),
                        .events = record.wanted().events,
-                       .place = operation->created_at(),
-                       .loop = &loop});
+                       .loop = loop.name(),
+                       .place = operation->created_at()});
   }
   const std::lock_guard lock(answers.mutex);
   answers.records_max = std::max(answers.records_max, size);
@@ -144,34 +135,6 @@ bool describe(SocketRow& row) {
   return true;
 }
 
-/// What the loops wait for, by descriptor, and the number of descriptors that they know.
-Task<std::size_t> ask_loops(ObservedLoops& loops, Duration patience, std::vector<Watched>& watched,
-                            std::vector<std::string>& silent) {
-  std::size_t records = 1;
-  for (std::size_t first = 0; first < records && !loops.empty(); first += records_of_slice) {
-    const auto answers = std::make_shared<Answers>();
-    auto ask = [answers, first](const std::shared_ptr<ObservedLoop>& loop,
-                                const std::shared_ptr<void>& /*end*/) noexcept {
-      try {
-        answer(*loop, first, *answers);
-      } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the loop is silent.
-      }
-    };
-    Task<> asking = run_on_each(loops, std::move(ask), patience);
-    co_await std::move(asking);
-    const std::lock_guard lock(answers->mutex);
-    std::ranges::move(answers->watched, std::back_inserter(watched));
-    std::erase_if(loops, [&](const std::shared_ptr<ObservedLoop>& loop) {
-      const bool is_silent = std::ranges::find(answers->loops, loop.get()) == answers->loops.end();
-      if (is_silent) silent.push_back(loop->name());
-      return is_silent;
-    });
-    records = std::max(records, answers->records_max);
-  }
-  std::ranges::sort(watched, {}, &Watched::fd);
-  co_return records;
-}
-
 bool matches(const SocketRow& row, std::string_view text) noexcept {
   return contains(row.peer, text) || contains(row.local, text) || contains(row.loop, text) ||
          contains(row.state, text) || contains(row.awaits, text) || contains(row.place, text) ||
@@ -198,27 +161,68 @@ void with_column(std::string_view name, Sort sort) {
 
 }  // namespace
 
+Task<std::size_t> list_watched(ObservedLoops& loops, Duration patience,
+                               std::vector<Watched>& watched, std::vector<std::string>& silent) {
+  std::size_t records = 1;
+  for (std::size_t first = 0; first < records && !loops.empty(); first += records_of_slice) {
+    const auto answers = std::make_shared<Answers>();
+    auto ask = [answers, first](const std::shared_ptr<ObservedLoop>& loop,
+                                const std::shared_ptr<void>& /*end*/) noexcept {
+      try {
+        answer(*loop, first, *answers);
+      } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the loop is silent.
+      }
+    };
+    Task<> asking = run_on_each(loops, std::move(ask), patience);
+    co_await std::move(asking);
+    const std::lock_guard lock(answers->mutex);
+    std::ranges::move(answers->watched, std::back_inserter(watched));
+    std::erase_if(loops, [&](const std::shared_ptr<ObservedLoop>& loop) {
+      const bool is_silent = std::ranges::find(answers->loops, loop.get()) == answers->loops.end();
+      if (is_silent) silent.push_back(loop->name());
+      return is_silent;
+    });
+    records = std::max(records, answers->records_max);
+  }
+  std::ranges::sort(watched, {}, &Watched::fd);
+  co_return records;
+}
+
 Task<SocketList> list_sockets(ObservedLoops loops, Duration patience, std::size_t sockets_max,
                               std::string text) {
-  SocketList list;
+  std::vector<std::string> silent;
   std::vector<Watched> watched;
   ObservedLoops answering = loops;
-  Task<std::size_t> asking = ask_loops(answering, patience, watched, list.silent_loops);
-  const std::size_t records = co_await std::move(asking);
+  Task<std::size_t> asking = list_watched(answering, patience, watched, silent);
+  const std::size_t fds_end = co_await std::move(asking);
+  PlaceText place_text = [](const Watched& entry) { return text_of(entry.place); };
+  Task<SocketList> describing =
+      describe_sockets(watched, fds_end, sockets_max, std::move(text), std::move(place_text));
+  SocketList list = co_await std::move(describing);
+  list.silent_loops = std::move(silent);
+  co_return list;
+}
+
+Task<SocketList> describe_sockets(const std::vector<Watched>& watched, std::size_t fds_end,
+                                  std::size_t sockets_max, std::string text, PlaceText place_text) {
+  SocketList list;
   auto next = watched.begin();
-  for (int fd = 0; fd < static_cast<int>(records); ++fd) {
+  for (int fd = 0; fd < static_cast<int>(fds_end); ++fd) {
     if (fd % sockets_of_slice == sockets_of_slice - 1) {
       const Result<> resumed = co_await sleep_for(Duration::zero());
       if (!resumed) break;
     }
     SocketRow row{.fd = fd};
     while (next != watched.end() && next->fd < fd) ++next;
-    if (next != watched.end() && next->fd == fd) {
-      row.loop = next->loop->name();
-      row.awaits = name_of_events(next->events);
-      row.place = text_of(next->place);
-    }
+    const bool is_watched = next != watched.end() && next->fd == fd;
     if (!describe(row)) continue;
+    if (is_watched) {
+      row.loop = next->loop;
+      row.awaits = name_of_events(next->events);
+      row.place = place_text(*next);
+      row.unread_bytes += next->unread_bytes;
+      row.unsent_bytes += next->unsent_bytes;
+    }
     list.is_complete = list.total < sockets_max;
     if (!list.is_complete) break;
     ++list.total;
@@ -229,26 +233,17 @@ Task<SocketList> list_sockets(ObservedLoops loops, Duration patience, std::size_
 }
 
 std::vector<const SocketRow*> select_rows(const std::vector<SocketRow>& rows,
-                                          const SocketQuery& query) {
+                                          const ListQuery& query) {
   std::vector<const SocketRow*> chosen;
-  chosen.reserve(rows.size());
-  for (const SocketRow& row : rows) chosen.push_back(&row);
-  const auto begin =
-      chosen.begin() + static_cast<std::ptrdiff_t>(std::min(query.offset, rows.size()));
-  const auto end = begin + std::min<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(query.limit),
-                                                    chosen.end() - begin);
   with_column(query.sort, [&](auto column) {
     // By descriptor among equal ones, so that pages do not overlap.
     const auto is_before = [&](const SocketRow* a, const SocketRow* b) {
       if (a->*column != b->*column) return (a->*column < b->*column) != query.is_descending;
       return a->fd < b->fd;
     };
-    // Only the page is sorted, so that this takes linear time.
-    if (begin != chosen.end()) std::nth_element(chosen.begin(), begin, chosen.end(), is_before);
-    if (end != chosen.end()) std::nth_element(begin, end, chosen.end(), is_before);
-    std::sort(begin, end, is_before);
+    chosen = select_page(rows, query, is_before);
   });
-  return {begin, end};
+  return chosen;
 }
 
 }  // namespace tambour::inspector

@@ -6,17 +6,33 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <functional>
+#include <source_location>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <tambour/base/clock.h>
+#include <tambour/loop/readiness.h>
 #include <tambour/task/task.h>
 
 #include "inspector/observed_loops.h"
+#include "inspector/search.h"
 
 namespace tambour::inspector {
+
+/// A descriptor on which a loop waits.
+struct Watched {
+  int fd = -1;
+  Events events = Events::none;
+  std::string_view loop{};
+  std::source_location place{};
+  const void* function = nullptr;  ///< The callback, of loops that know no source lines.
+  std::int64_t unread_bytes = 0;   ///< In buffers of the program, besides those of the kernel.
+  std::int64_t unsent_bytes = 0;
+};
+/// Returns the text of SocketRow::place.
+using PlaceText = std::function<std::string(const Watched& watched)>;
 
 struct SocketRow {
   int fd = -1;
@@ -41,23 +57,28 @@ struct SocketList {
   bool is_complete = true;  ///< False if there are more than the limit.
 };
 
-/// A part of a list that a client has chosen.
-struct SocketQuery {
-  std::string text{};  ///< That a row must contain, in any column. Case is ignored in ASCII.
-  std::string sort{};  ///< A column; another value: the descriptor.
-  bool is_descending = false;
-  std::size_t offset = 0;
-  std::size_t limit = 100;
-};
-
 /// Lists the sockets that match `text`. Loops that do not answer within `patience` are silent;
 /// their sockets are listed without what the loop knows. Sockets of simulations are not listed.
 /// Throws std::bad_alloc.
 [[nodiscard]] Task<SocketList> list_sockets(ObservedLoops loops, Duration patience,
                                             std::size_t sockets_max, std::string text);
 
-/// The rows of the chosen part, in their order. Takes linear time. Throws std::bad_alloc.
+/// Appends the descriptors on which the loops wait, by number, and returns the end of their tables
+/// of descriptors. Removes the loops that do not answer from `loops`, and names them in `silent`.
+/// Throws std::bad_alloc.
+[[nodiscard]] Task<std::size_t> list_watched(ObservedLoops& loops, Duration patience,
+                                             std::vector<Watched>& watched,
+                                             std::vector<std::string>& silent);
+
+/// Lists the sockets below `fds_end` that match `text`. `watched` is sorted by descriptor; it and
+/// the names in it must exist until the task has ended. Throws std::bad_alloc.
+[[nodiscard]] Task<SocketList> describe_sockets(const std::vector<Watched>& watched,
+                                                std::size_t fds_end, std::size_t sockets_max,
+                                                std::string text, PlaceText place_text);
+
+/// The rows of the chosen part, in the order of a column; another name: of the descriptor.
+/// Throws std::bad_alloc.
 [[nodiscard]] std::vector<const SocketRow*> select_rows(const std::vector<SocketRow>& rows,
-                                                        const SocketQuery& query);
+                                                        const ListQuery& query);
 
 }  // namespace tambour::inspector

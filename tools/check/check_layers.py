@@ -23,6 +23,7 @@ from tree import Fault, Tree
 # Directories outside src/ and the layers they depend on. The longest path counts.
 OUTSIDE = {
     "compat/common/": ["backend"],
+    "compat/inspect/": ["inspector"],
     "compat/libev/": ["events"],
     "compat/libevent/": ["events"],
     "compat/libevent/evdns/": ["events", "dns_message"],

@@ -11,8 +11,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
-from programs import (ENV, LIBRARIES, TIMEOUT_S, ProgramTest, command, free_port, main, need,
-                      server)
+from programs import (ENV, LIBRARIES, TIMEOUT_S, ProgramTest, command, free_port, inspect, main,
+                      need, server)
 
 HERE = Path(__file__).resolve().parent
 REQUESTS = int(os.environ.get("TAMBOUR_TEST_REQUESTS", "100000"))
@@ -96,6 +96,34 @@ class Programs(ProgramTest):
                 return load(ours, f"https://127.0.0.1:{front}/page")
 
         self.assert_same_on_both(scenario)
+
+    def test_inspected(self):
+        """The inspector shows watchers of nghttpd, and gives up where it cannot listen."""
+        need("curl", "nghttpd")
+        debug = self.folder / "debug"
+
+        def nghttpd(port: int, where: str):
+            return server(True, port, "nghttpd", "--no-tls", "-a", "127.0.0.1", "-d", self.folder,
+                          port, env={"TAMBOUR_INSPECT": where})
+
+        port = free_port()
+        with nghttpd(port, f"unix:{debug}"):
+            subprocess.run(["curl", "-s", "--http2-prior-knowledge",
+                            f"http://127.0.0.1:{port}/page"], check=True, capture_output=True)
+            loop = inspect(debug, "/loops")["loops"][0]
+            self.assertEqual(loop["name"], "libev/0")
+            self.assertGreater(loop["callbacks"], 0)
+            self.assertGreater(loop["references"], 0)
+            events = inspect(debug, "/events?sort=kind")["events"]
+            self.assertIn(("io", "read"), {(row["kind"], row["awaits"]) for row in events}, events)
+            calls = inspect(debug, "/callbacks")["callbacks"]
+            self.assertTrue(any(row["place"].startswith("nghttpd+0x") for row in calls), calls)
+            self.assertTrue(any(row["state"] == "listen" and row["loop"] == "libev/0"
+                                for row in inspect(debug, "/connections")["connections"]))
+        for where in ("192.0.2.1:80", "nonsense", "unix:/no/such/directory/debug"):
+            port = free_port()
+            with nghttpd(port, where):
+                pass
 
     def test_gevent(self):
         """gevent with its own libev binding."""

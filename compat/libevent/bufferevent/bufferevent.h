@@ -122,6 +122,11 @@ class BufferEvent : public bufferevent {
   /// Invokes callbacks if the lengths of the buffers are beyond the low-water marks.
   void trigger(short events, int options) noexcept;
 
+  /// Returns whether `function` is that of `deferred`, whose argument is the object.
+  static bool is_deferred(void (*function)(event_callback*, void*)) noexcept {
+    return function == &run_deferred || function == &run_deferred_unlocked;
+  }
+
   bool init(event_base* base, int chosen) noexcept;
   int enable_locking(void* with) noexcept;
   /// Makes the events ones that are added for timeouts only, for kinds without a descriptor.

@@ -15,6 +15,7 @@
 
 #include "base/system_call.h"
 #include "libevent/buffer/buffer.h"
+#include "libevent/event/observed.h"
 
 extern "C" {
 #include <event2/bufferevent_compat.h>
@@ -272,4 +273,20 @@ int bufferevent_base_set(event_base* base, bufferevent* bufev) {
   bufev->ev_base = base;
   if (event_base_set(base, &bufev->ev_read) == -1) return -1;
   return event_base_set(base, &bufev->ev_write);
+}
+
+bufferevent* tambour::libevent::bufferevent_of(const event_callback& callback) noexcept {
+  const auto& functions = callback.evcb_cb_union;
+  const bool is_own = (callback.evcb_flags & EVLIST_INIT) != 0
+                          ? Socket::is_callback(functions.evcb_callback)
+                          : BufferEvent::is_deferred(functions.evcb_selfcb);
+  return is_own ? static_cast<bufferevent*>(callback.evcb_arg) : nullptr;
+}
+
+std::size_t tambour::libevent::input_bytes(const bufferevent& bev) noexcept {
+  return __atomic_load_n(&bev.input->length, __ATOMIC_RELAXED);
+}
+
+std::size_t tambour::libevent::output_bytes(const bufferevent& bev) noexcept {
+  return __atomic_load_n(&bev.output->length, __ATOMIC_RELAXED);
 }

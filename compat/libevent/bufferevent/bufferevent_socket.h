@@ -24,6 +24,10 @@ class Socket final : public BufferEvent {
   bool set_fd(int fd) noexcept override;
   int fd() noexcept override;
   bool can_connect() const noexcept override { return true; }
+  /// Returns whether `function` is that of an event of a socket, whose argument is the bufferevent.
+  static bool is_callback(event_callback_fn function) noexcept {
+    return function == &on_readable || function == &on_writable;
+  }
 
  private:
   void assign(int fd) noexcept;

@@ -13,6 +13,7 @@
 
 #include "base/system_call.h"
 #include "libevent/event/core.h"
+#include "libevent/event/observed.h"
 
 using tambour::detail::base::Call;
 namespace base = tambour::detail::base;
@@ -229,4 +230,15 @@ void evconnlistener_set_cb(evconnlistener* lev, evconnlistener_cb cb, void* arg)
 void evconnlistener_set_error_cb(evconnlistener* lev, evconnlistener_errorcb errorcb) {
   const ListenerLocked locked(*lev);
   lev->error_callback = errorcb;
+}
+
+evconnlistener* tambour::libevent::listener_of(const event_callback& callback) noexcept {
+  if ((callback.evcb_flags & EVLIST_INIT) == 0) return nullptr;
+  const auto function = callback.evcb_cb_union.evcb_callback;
+  if (function != &on_readable && function != &on_retry) return nullptr;
+  return static_cast<evconnlistener*>(callback.evcb_arg);
+}
+
+const void* tambour::libevent::function_of(const evconnlistener& listener) noexcept {
+  return reinterpret_cast<const void*>(listener.callback);
 }

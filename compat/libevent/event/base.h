@@ -26,6 +26,7 @@
 
 namespace tambour::compat {
 class HostedBackend;
+struct LoopRecord;
 }  // namespace tambour::compat
 
 namespace tambour::libevent {
@@ -228,8 +229,15 @@ struct event_base {
   // before and after the wait, as GuestCalls describes them.
   [[nodiscard]] std::int64_t deadline_for_host() noexcept;
   bool run_for_host();
+  // The inspector of unmodified programs, see observed.cpp.
+  void begin_observation() noexcept;
+  void end_observation() noexcept;
   int process_active();
-  int process_queue(Queue& queue, int limit, std::int64_t until_us);
+  /// process_active(), where run_one(callback, event) runs a callback.
+  template <class RunOne>
+  int process_queues(RunOne run_one);
+  template <class RunOne>
+  int process_queue(Queue& queue, int limit, std::int64_t until_us, RunOne run_one);
   void run(event_callback& callback, event* ev);
   void activate_expired() noexcept;
   void activate_later_queue() noexcept;
@@ -266,7 +274,8 @@ struct event_base {
   tambour::detail::base::ReadyQueue ready;  ///< Results other than those of descriptors: wakeups.
   const tambour::libevent::Method* method = nullptr;
   tambour::compat::HostedBackend* hosted =
-      nullptr;  ///< `poller`, if an EventLoop does the waiting.
+      nullptr;                                      ///< `poller`, if an EventLoop does the waiting.
+  tambour::compat::LoopRecord* observed = nullptr;  ///< Null unless the program is inspected.
   tambour::libevent::FdMap fds;
   tambour::libevent::SignalMap signals;
   /// In microseconds. Common timeouts are in `commons`.

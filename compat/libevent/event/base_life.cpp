@@ -8,6 +8,7 @@
 #include <new>
 #include <utility>
 
+#include "common/observation.h"
 #include "libevent/event/base.h"
 #include "libevent/event/debug_mode.h"
 
@@ -118,6 +119,7 @@ void free_base(event_base* base, bool run_finalizers) {
     event_warnx("%s: no base to free", "event_base_free_");
     return;
   }
+  base->end_observation();
   base->fds.clear();
   base->signals.clear();
   base->timeouts.for_each([base](event& ev) {
@@ -266,6 +268,7 @@ event_base* tambour::libevent::new_base(const event_config* config,
       return nullptr;
     }
   }
+  base->begin_observation();
   return base;
 }
 
@@ -292,6 +295,7 @@ int event_reinit(event_base* base) {
   const auto reopened = base->poller->reopen();
   base->signals.reopen();
   base->wake_pending = false;
+  if (base->observed != nullptr) tambour::compat::observer()->after_fork(base->observed);
   if (!reopened) {
     event_warnx("%s: cannot open the backend again", "event_reinit");
     return -1;

@@ -3,8 +3,10 @@
 #include <cstdlib>
 #include <utility>
 
+#include "common/observation.h"
 #include "libevent/event/base.h"
 #include "libevent/event/debug_mode.h"
+#include "libevent/event/observed.h"
 
 namespace le = tambour::libevent;
 
@@ -66,7 +68,11 @@ void event_base::submit_changes() noexcept {
 
 void event_base::take_results() noexcept {
   wake_pending = false;
-  if (!ready.empty()) ready.run_all();
+  if (!ready.empty()) {
+    ready.run_all();
+    // The inspector has woken the loop, perhaps.
+    if (observed != nullptr) tambour::compat::observer()->answer(observed);
+  }
   ready.reset_any_ran();
   fds.activate_ready();
 }
@@ -181,7 +187,8 @@ void event_base::run(event_callback& callback, event* ev) {
 }
 
 /// Returns the number of callbacks that count, or -1 if the loop must stop.
-int event_base::process_queue(Queue& queue, int limit, std::int64_t until_us) {
+template <class RunOne>
+int event_base::process_queue(Queue& queue, int limit, std::int64_t until_us, RunOne run_one) {
   int count = 0;
   while (event_callback* const callback = queue.first()) {
     event* ev = nullptr;
@@ -198,7 +205,7 @@ int event_base::process_queue(Queue& queue, int limit, std::int64_t until_us) {
     if ((callback->evcb_flags & EVLIST_INTERNAL) == 0) ++count;
     current = callback;
     waiters = 0;
-    run(*callback, ev);
+    run_one(*callback, ev);
     lock();
     current = nullptr;
     if (waiters != 0) {
@@ -217,7 +224,8 @@ int event_base::process_queue(Queue& queue, int limit, std::int64_t until_us) {
   return count;
 }
 
-int event_base::process_active() {
+template <class RunOne>
+int event_base::process_queues(RunOne run_one) {
   std::int64_t until_us = -1;
   if (max_dispatch_us >= 0) {
     update_cached_time();
@@ -227,12 +235,24 @@ int event_base::process_active() {
   for (int i = 0; i < queue_count; ++i) {
     if (queues[i].first() == nullptr) continue;
     running_priority = i;
-    count = i < limit_after_priority ? process_queue(queues[i], INT32_MAX, -1)
-                                     : process_queue(queues[i], max_dispatch_callbacks, until_us);
+    count = i < limit_after_priority
+                ? process_queue(queues[i], INT32_MAX, -1, run_one)
+                : process_queue(queues[i], max_dispatch_callbacks, until_us, run_one);
     if (count != 0) break;
   }
   running_priority = -1;
   return count;
+}
+
+int event_base::process_active() {
+  const auto run_one = [this](event_callback& callback, event* ev) { run(callback, ev); };
+  if (observed == nullptr) [[likely]]
+    return process_queues(run_one);
+  const tambour::compat::TimedIteration iteration(*observed);
+  return process_queues([&](event_callback& callback, event* ev) {
+    const tambour::compat::TimedCall call(*observed, le::function_of(callback));
+    run(callback, ev);
+  });
 }
 
 int event_base_loop(event_base* base, int flags) {

@@ -230,17 +230,20 @@ function loop_card(loop, bounds) {
     return make("section", {className: "card"}, make("h2", {}, loop.name),
                 make("p", {className: "now bad", textContent: status}));
   }
+  const gauge = (key) => loop[key] === undefined ? undefined : count(loop[key]);
+  const rate = (key) => loop[key] === undefined ? undefined : count(rate_of(readings, key));
   const figures = [
-    ["Iterations/s", count(rate_of(readings, "iterations"))],
-    ["Callbacks/s", count(rate_of(readings, "callbacks") + rate_of(readings, "posted"))],
-    ["System calls/s", count(rate_of(readings, "system_calls"))],
-    ["Timers", count(loop.timers)],
-    ["Pending", count(loop.pending)],
-    ["Posted, waiting", count(loop.posted_waiting)],
+    ["Iterations/s", rate("iterations")],
+    ["Callbacks/s", count(rate_of(readings, "callbacks") +
+                          (loop.posted === undefined ? 0 : rate_of(readings, "posted")))],
+    ["System calls/s", rate("system_calls")],
+    ["Timers", gauge("timers")],
+    ["Pending", gauge("pending")],
+    ["Posted, waiting", gauge("posted_waiting")],
     ["Lag, 99 %", duration(quantile(bounds, loop.lags, 0.99))],
     ["Lag, longest", duration(loop.lag_max_seconds)],
-    ["Stalls", count(loop.stalls)],
-  ];
+    ["Stalls", gauge("stalls")],
+  ].filter(([, value]) => value !== undefined);  // Loops of drop-ins know fewer.
   const list = make("dl", {className: "figures"});
   for (const [name, value] of figures)
     list.append(make("div", {}, make("dt", {}, name), make("dd", {}, value)));
@@ -264,6 +267,9 @@ async function show_loops() {
   remember(answer.loops, performance.now());
   element("title").textContent = answer.title;
   document.title = answer.title + " – inspector";
+  const shown = answer.views.split(" ");
+  for (const tab of element("tabs").children)
+    tab.hidden = !shown.includes(tab.getAttribute("href").slice("#tab=".length));
   if (state.tab !== "loops") return null;
   const cards = make("div", {className: "cards"});
   for (const loop of answer.loops) cards.append(loop_card(loop, answer.lag_bounds));
@@ -369,6 +375,43 @@ async function show_connections() {
   const parts = page_tools(answer);
   parts.push(table(columns, answer.connections, (column) => change(next_order(column))));
   return parts;
+}
+
+// Events and connections of evhttp, of programs on the drop-ins.
+
+async function show_events() {
+  const parameters = new URLSearchParams({q: state.q, sort: state.sort, order: state.order || "asc",
+                                          offset: state.offset, limit: page_rows});
+  const answer = await get_json("events?" + parameters);
+  const buffered = (key) => (row) => row.kind === "bufferevent" ? bytes(row[key]) : "";
+  const columns = [
+    {key: "kind", title: "Kind"},
+    {key: "fd", title: "fd", number: true, show: (row) => row.fd >= 0 ? String(row.fd) : ""},
+    {key: "awaits", title: "Awaits", show: (row) => row.is_due ? "due" : row.awaits},
+    {key: "due_seconds", title: "Due in", number: true,
+     show: (row) => row.due_seconds < 0 ? "" : duration(row.due_seconds)},
+    {key: "unread_bytes", title: "Unread", number: true, wide: true, show: buffered("unread_bytes")},
+    {key: "unsent_bytes", title: "Unsent", number: true, wide: true, show: buffered("unsent_bytes")},
+    {key: "priority", title: "Priority", number: true, wide: true},
+    {key: "function", title: "Callback", show: (row) => make("code", {}, row.function)},
+    {key: "loop", title: "Loop", wide: true},
+  ];
+  const parts = page_tools(answer);
+  parts.push(table(columns, answer.events, (column) => change(next_order(column))));
+  return parts;
+}
+
+async function show_evhttp() {
+  const rows = (await get_json("evhttp")).connections;
+  const columns = [
+    {key: "peer", title: "Peer"}, {key: "side", title: "Side", wide: true},
+    {key: "state", title: "State"}, {key: "method", title: "Request"},
+    {key: "unread_bytes", title: "Unread", number: true, show: (row) => bytes(row.unread_bytes)},
+    {key: "unsent_bytes", title: "Unsent", number: true, show: (row) => bytes(row.unsent_bytes)},
+    {key: "fd", title: "fd", number: true, wide: true}, {key: "loop", title: "Loop", wide: true},
+  ];
+  return [search_tools(rows.length + " connections of evhttp"),
+          local_table(columns, rows, "The program has no connections of evhttp.")];
 }
 
 // Metrics, in the text format of Prometheus.
@@ -478,7 +521,8 @@ async function show_workers() {
 // Refreshing.
 
 const views = {loops: async () => null, callbacks: show_callbacks, tasks: show_tasks,
-               connections: show_connections, http: show_http, metrics: show_metrics, workers: show_workers};
+               events: show_events, connections: show_connections, http: show_http,
+               evhttp: show_evhttp, metrics: show_metrics, workers: show_workers};
 let is_paused = false;
 let refreshing = 0;
 let timer = 0;

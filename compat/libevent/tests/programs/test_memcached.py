@@ -11,8 +11,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tests"))
-from programs import (TIMEOUT_S, UNPRIVILEGED, ProgramTest, eventually, free_port, main, need, run,
-                      server)
+from programs import (TIMEOUT_S, UNPRIVILEGED, ProgramTest, eventually, free_port, inspect, main,
+                      need, run, server)
 
 KEYS = int(os.environ.get("TAMBOUR_TEST_KEYS", "5000"))
 OPERATIONS = int(os.environ.get("TAMBOUR_TEST_REQUESTS", "20000"))
@@ -51,11 +51,12 @@ class Memcached(ProgramTest):
         super().setUp()
 
     @contextmanager
-    def memcached(self, ours: bool, address: int | Path, *words: object):
+    def memcached(self, ours: bool, address: int | Path, *words: object, **options):
         where = (["-l", "127.0.0.1", "-p", address] if isinstance(address, int)
                  else ["-s", address, "-a", "0777"])
         user = ["-u", UNPRIVILEGED] if UNPRIVILEGED else []
-        with server(ours, address, "memcached", *where, *user, "-U", "0", *words) as process:
+        with server(ours, address, "memcached", *where, *user, "-U", "0", *words,
+                    **options) as process:
             self.check_library(process.pid, ours)
             yield process
 
@@ -138,6 +139,63 @@ class Memcached(ProgramTest):
                 eventually(accepted, "memcached accepts connections again")
 
         self.assert_same_on_both(scenario)
+
+    def test_inspected(self):
+        """Loops, events, callbacks and connections of memcached, which knows nothing of it."""
+        address, debug = self.folder / "socket", self.folder / "debug.%p"
+        with self.memcached(True, address, "-t", 2,
+                            env={"TAMBOUR_INSPECT": f"unix:{debug}"}) as process, \
+                Client(address) as client:
+            debug = Path(str(debug).replace("%p", str(process.pid)))
+            for _ in range(100):
+                self.assertEqual(client.exchange(b"set planted 0 0 6\r\nsecret\r\nmn\r\n", 12),
+                                 b"STORED\r\nMN\r\n")
+            loops = inspect(debug, "/loops")
+            self.assertEqual(loops["title"], "memcached")
+            # The main thread and two workers, at least.
+            self.assertGreaterEqual(len(loops["loops"]), 3)
+            self.assertTrue(all("references" in loop for loop in loops["loops"]), loops)
+            self.assertGreater(sum(loop["iterations"] for loop in loops["loops"]), 0)
+            events = inspect(debug, "/events?sort=fd")["events"]
+            self.assertIn("timer", {event["kind"] for event in events})
+            readers = [event for event in events if event["awaits"] == "read"]
+            self.assertGreaterEqual(len(readers), 4, events)
+            self.assertTrue(all(event["function"].startswith("memcached+0x") for event in readers
+                                if event["kind"] == "io"), readers)
+            self.assertEqual(inspect(debug, "/events?q=nothing+has+this")["matching"], 0)
+            calls = {row["place"]: row["calls"]
+                     for row in inspect(debug, "/callbacks")["callbacks"]}
+            self.assertGreaterEqual(max(calls.values()), 1, calls)
+            sockets = inspect(debug, f"/connections?q={address}")["connections"]
+            self.assertIn("listen", {row["state"] for row in sockets})
+            self.assertTrue(any(row["loop"].startswith("libevent/") and row["awaits"] == "read"
+                                and row["state"] != "listen" for row in sockets), sockets)
+            pages = [inspect(debug, page) for page in ("/", "/evhttp", "/health", "/ready")]
+            self.assertNotIn("planted", f"{events}{calls}{sockets}{pages}")
+        # The file ends with the program.
+        self.assertFalse(debug.exists())
+
+    def test_blocked_callback(self):
+        """The inspector names the callback that blocks a base, which answers nothing itself."""
+        debug = self.folder / "debug"
+        # A timer whose callback is usleep(3), which gets -1 as its time.
+        program = ("import ctypes\n"
+                   "e, c = ctypes.CDLL('libevent-2.1.so.7'), ctypes.CDLL(None)\n"
+                   "for f in (e.event_base_new, e.event_new): f.restype = ctypes.c_void_p\n"
+                   "base = ctypes.c_void_p(e.event_base_new())\n"
+                   "timer = e.event_new(base, -1, 0, c.usleep, None)\n"
+                   "e.event_active(ctypes.c_void_p(timer), 1, 0)\n"
+                   "e.event_base_dispatch(base)\n")
+        with server(True, debug, "/usr/bin/python3", "-c", program,
+                    env={"TAMBOUR_INSPECT": f"unix:{debug}"}):
+
+            def blocked() -> dict | None:
+                loop = inspect(debug, "/loops")["loops"][0]
+                return loop if loop["running"] else None
+
+            loop = eventually(blocked, "the callback runs")
+            self.assertIn("usleep", loop["running"])
+            self.assertEqual(inspect(debug, "/events")["silent_loops"], ["libevent/0"])
 
     def test_signals(self):
         """memcached ends orderly after each signal."""

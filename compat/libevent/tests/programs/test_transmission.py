@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tests"))
-from programs import TIMEOUT_S, ProgramTest, free_port, main, need, server
+from programs import TIMEOUT_S, ProgramTest, free_port, inspect, main, need, server
 
 SESSION = "X-Transmission-Session-Id"
 CALLS = "/transmission/rpc"
@@ -36,7 +36,7 @@ class Transmission(ProgramTest):
         super().setUp()
 
     @contextmanager
-    def daemon(self, ours: bool):
+    def daemon(self, ours: bool, **options):
         """Runs transmission-daemon, and yields a connection to it."""
         port = free_port()
         folder = self.folder / f"daemon-{ours}"
@@ -46,7 +46,7 @@ class Transmission(ProgramTest):
         with server(ours, port, "transmission-daemon", "--foreground", "--config-dir", folder,
                     "--download-dir", downloads, "--port", port, "--peerport", free_port(),
                     "--rpc-bind-address", "127.0.0.1", "--allowed", "127.0.0.1", "--no-auth",
-                    "--no-dht", "--no-lpd", "--no-portmap", "--no-utp") as process:
+                    "--no-dht", "--no-lpd", "--no-portmap", "--no-utp", **options) as process:
             self.check_library(process.pid, ours)
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_S)
             yield connection
@@ -114,6 +114,20 @@ class Transmission(ProgramTest):
         result = self.assert_same_on_both(scenario)
         self.assertEqual(result[0][0], 409)
         self.assertIn(100, result)
+
+    def test_inspected(self):
+        """The inspector shows the connection of evhttp, without what was sent on it."""
+        debug = self.folder / "debug"
+        with self.daemon(True, env={"TAMBOUR_INSPECT": f"unix:{debug}"}) as connection:
+            status, _, _, _ = self.ask(connection, "GET", "/transmission/web/?token=planted")
+            self.assertEqual(status, 200)
+            connections = inspect(debug, "/evhttp")["connections"]
+            self.assertEqual([(row["side"], row["state"], row["peer"].split(":")[0])
+                              for row in connections],
+                             [("server", "reading head", "127.0.0.1")])
+            kinds = {row["kind"] for row in inspect(debug, "/events?limit=500")["events"]}
+            self.assertGreaterEqual(kinds, {"bufferevent", "listener", "timer"})
+            self.assertNotIn("planted", str(connections))
 
     def test_refused(self):
         """Requests that the program or evhttp refuses."""
