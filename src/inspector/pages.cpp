@@ -16,6 +16,7 @@
 #include <tambour/threads/worker_pool.h>
 
 #include "inspector/json.h"
+#include "inspector/profiles.h"
 #include "inspector/responses.h"
 #include "inspector/sockets.h"
 #include "inspector/state.h"
@@ -29,7 +30,8 @@ using StatePointer = std::shared_ptr<State>;
 using http::Request;
 using http::Response;
 
-constexpr std::string_view views = "loops callbacks tasks connections http metrics workers";
+constexpr std::string_view views =
+    "loops callbacks tasks connections http names metrics workers profiles";
 
 /// How long the callback that runs has taken; zero if the loop waits.
 std::int64_t running_ns(Monitor& monitor, const Monitor::Reading& reading) noexcept {
@@ -191,6 +193,9 @@ http::Router InspectorPages::router(const StatePointer& state) {
            })
       .get("/tasks", [state](Request& request,
                              Response& response) { return send_tasks(state, request, response); })
+      .get("/profiles", [](Request&, Response& response) { send_profiles(response); })
+      .get("/profiles/cpu", &send_cpu_profile)
+      .get("/profiles/heap", &send_heap_profile)
       .get("/workers", [](Request&, Response& response) { send_workers(response); })
       .get("/health", [state](Request&, Response& response) { send_health(*state, response); })
       .get("/ready", [state](Request&, Response& response) { send_ready(*state, response); });

@@ -113,6 +113,39 @@ TEST_F(Inspectors, show_what_the_tasks_await) {
   EXPECT_EQ(python("/tasks?limit=1", "(len(a[\"tasks\"]), a[\"is_complete\"])"), "(1, False)");
 }
 
+/// Descriptors that are asked about in one iteration: see sockets.cpp.
+TEST_F(Inspectors, make_lists_in_slices) {
+  constexpr std::uint64_t sockets_of_slice = 64;
+  listen();
+  const char* const wanted = std::getenv("TAMBOUR_TEST_CONNECTIONS");
+  const auto streams = connect(wanted != nullptr ? std::atoi(wanted) : 300);
+  const std::uint64_t before = loop_.stats().iterations;
+  EXPECT_EQ(python("/connections?sort=peer&limit=500", "a[\"is_complete\"]"), "True");
+  EXPECT_GE(loop_.stats().iterations - before, streams.size() * 2 / sockets_of_slice);
+  EXPECT_EQ(python("/tasks?sort=waited&limit=500", "a[\"is_complete\"]"), "True");
+  // For measurements: how long the callbacks of an iteration took, at most.
+  const std::string lags = page("/loops");
+  RecordProperty("loops", lags);
+  if (wanted != nullptr) std::printf("%s\n", lags.c_str());
+}
+
+TEST_F(Inspectors, make_profiles_if_the_process_has_a_profiler) {
+  listen();
+  EXPECT_TRUE(page("/profiles/cpu?seconds=x").starts_with("400 "));
+  const std::string profile = page("/profiles/cpu?seconds=0");
+  if (python("/profiles", "a[\"has_cpu\"]") == "True") {
+    // Five words of eight bytes: 0, 3, 0, the period in microseconds, 0.
+    ASSERT_GE(profile.size(), 40U);
+    EXPECT_EQ(profile.substr(0, 16), std::string("\0\0\0\0\0\0\0\0\3\0\0\0\0\0\0\0", 16));
+  } else {
+    EXPECT_TRUE(profile.starts_with("501 ")) << profile;
+    EXPECT_NE(profile.find("libprofiler"), std::string::npos) << profile;
+  }
+  // The allocator of the test is not tcmalloc.
+  EXPECT_TRUE(page("/profiles/heap?seconds=0").starts_with("501 "));
+  EXPECT_EQ(python("/profiles", "\"tcmalloc\" in a[\"heap_hint\"]"), "True");
+}
+
 TEST_F(Inspectors, name_the_callback_that_blocks_a_loop) {
   listen({.stall_max = 20ms, .patience = 50ms});
   EXPECT_EQ(python("/health", "a[\"is_healthy\"]"), "True");

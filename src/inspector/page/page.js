@@ -503,6 +503,50 @@ async function show_metrics() {
           local_table(columns, rows, "There are no metrics: pass a collector to the inspector.")];
 }
 
+// Resolvers and TLS contexts, from their metrics.
+
+/** One row for each value of a label, with the metrics whose names begin with a prefix. */
+function rows_of(samples, prefix, label) {
+  const rows = new Map();
+  for (const sample of samples) {
+    if (!sample.name.startsWith(prefix) || sample.labels[label] === undefined) continue;
+    const name = sample.labels[label];
+    if (!rows.has(name)) rows.set(name, {name: name});
+    rows.get(name)[sample.name.slice(prefix.length).replace(/_total$/, "")] = sample.value;
+  }
+  return [...rows.values()];
+}
+
+async function show_names() {
+  const samples = await metrics();
+  const number = (key, title, more = {}) => Object.assign(
+      {key: key, title: title, number: true, show: (row) => count(row[key] || 0)}, more);
+  const share = (key, title, part, whole) => ({key: key, title: title, number: true,
+      show: (row) => row[whole] > 0 ? percent(row[part] / row[whole]) : ""});
+  const bad = (key) => ({mark: (row) => row[key] > 0 ? "warn" : ""});
+  const resolvers = [
+    {key: "name", title: "Resolver"}, number("lookups", "Lookups"),
+    share("cache_hits", "Cached", "cache_hits", "lookups"),
+    {key: "cache_bytes", title: "Cache", number: true, show: (row) => bytes(row.cache_bytes || 0)},
+    number("queries_in_flight", "In flight", bad("queries_in_flight")),
+    number("retries", "Repeated", bad("retries")),
+    number("fallbacks", "Fallbacks", {wide: true}),
+    number("rejected_responses", "Rejected", Object.assign({wide: true}, bad("rejected_responses"))),
+  ];
+  const contexts = [
+    {key: "name", title: "TLS context"}, number("handshakes", "Handshakes"),
+    share("resumed_handshakes", "Resumed sessions", "resumed_handshakes", "handshakes"),
+    number("failed_handshakes", "Failed", bad("failed_handshakes")),
+    number("displaced_handshakes", "Displaced", Object.assign({wide: true}, bad("displaced_handshakes"))),
+    number("reloads", "Certificates loaded", {wide: true}),
+    number("failed_reloads", "Not loaded", Object.assign({wide: true}, bad("failed_reloads"))),
+  ];
+  const hint = "pass a collector to the inspector, and add them to it.";
+  return [search_tools(""),
+          local_table(resolvers, rows_of(samples, "tambour_dns_", "resolver"), "No resolvers: " + hint),
+          local_table(contexts, rows_of(samples, "tambour_tls_", "context"), "No TLS contexts: " + hint)];
+}
+
 async function show_workers() {
   const rows = (await get_json("workers")).pools;
   const number = (key, title, more = {}) => Object.assign(
@@ -518,11 +562,24 @@ async function show_workers() {
   return [local_table(columns, rows, "There are no pools.")];
 }
 
+async function show_profiles() {
+  const answer = await get_json("profiles");
+  const card = (title, path, has, hint, text) => make("section", {className: "card"},
+      make("h2", {}, title), make("p", {className: "quiet", textContent: has ? text : hint}),
+      has ? make("a", {href: path, textContent: "Record for 10 s", download: ""}) : null);
+  return [make("div", {className: "cards"},
+      card("CPU", "profiles/cpu?seconds=10", answer.has_cpu, answer.cpu_hint,
+           "Where the threads of the process spend their time. Open the file with pprof."),
+      card("Heap", "profiles/heap?seconds=10", answer.has_heap, answer.heap_hint,
+           "What was allocated meanwhile and is not freed. Open the file with pprof."))];
+}
+
 // Refreshing.
 
 const views = {loops: async () => null, callbacks: show_callbacks, tasks: show_tasks,
                events: show_events, connections: show_connections, http: show_http,
-               evhttp: show_evhttp, metrics: show_metrics, workers: show_workers};
+               evhttp: show_evhttp, metrics: show_metrics, names: show_names,
+               workers: show_workers, profiles: show_profiles};
 let is_paused = false;
 let refreshing = 0;
 let timer = 0;
