@@ -13,7 +13,7 @@
 
 #include "faults/allocations.h"
 
-namespace tambour::inspector_memory_test {
+namespace tambour::inspector_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -84,4 +84,4 @@ TEST(InspectorMemory, failures_end_requests_but_not_the_inspector) {
 }
 
 }  // namespace
-}  // namespace tambour::inspector_memory_test
+}  // namespace tambour::inspector_test
