@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "common/observed.h"
 #include "drum/drum.h"
 
 namespace {
@@ -67,6 +68,7 @@ class Tambour {
 
   bench::Ring& ring_;
   tambour::EventLoop loop_;
+  bench::Observed observed_{loop_};
   std::vector<Pair> pairs_;  ///< Must not reallocate: callbacks refer to its elements.
 };
 

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "common/observed.h"
 #include "http/arena.h"
 #include "http/http.h"
 
@@ -130,6 +131,7 @@ class Tambour {
 
   tambour::Buffer body_;
   tambour::EventLoop loop_;
+  bench::Observed observed_{loop_};
   http::Server server_;
 };
 

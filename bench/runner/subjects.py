@@ -71,6 +71,10 @@ _ALL = (
     Subject("nsd", "nsd"),
     Subject("unbound", "unbound"),
 )
+# Tambour with an inspector, without and with 100 requests for its metrics a second: see
+# bench/common/observed.h.
+OBSERVED = tuple(Subject(f"tambour-{name}", "tambour", (("TAMBOUR_BENCH_OBSERVED", value),))
+                 for name, value in (("observed", "on"), ("scraped", "scraped")))
 LOOPS = ("tambour", "tambour-epoll", "tambour-uring", "tambour-poll", "tambour-select",
          "tambour-libev", "tambour-libevent", "floor", "epoll", "libev", "libevent", "libuv",
          "asio", "muduo", "evpp")

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "common/observed.h"
 #include "server/server.h"
 
 namespace {
@@ -60,6 +61,7 @@ class Tambour {
   }
 
   tambour::EventLoop loop_{loop_options()};
+  bench::Observed observed_{loop_};
   tambour::TcpServer server_;
   tambour::ConnectionGroup all_{loop_};
 };

@@ -50,8 +50,8 @@ class Drum(PairsSuite):
     )
     metrics = (Metric("event_ns", "ns", "event processing"),
                Metric("round_us", "µs", "whole iteration"))
-    subjects = subjects.pick(*subjects.LOOPS, LIBEV_PUBLISHED, EMULATION, DROP_IN_EMULATION,
-                             PUBLISHED, DROP_IN_PUBLISHED)
+    subjects = (*subjects.pick(*subjects.LOOPS, LIBEV_PUBLISHED, EMULATION, DROP_IN_EMULATION,
+                               PUBLISHED, DROP_IN_PUBLISHED), *subjects.OBSERVED)
     quick = ({"writes": (5000,), "timeouts": (False, True), "rounds": 40},
              {"pairs": (9900,), "writes": (5000,), "rounds": 20})
     full = (

@@ -28,7 +28,7 @@ class HttpSuite(ServerSuite):
     command = ""
     subjects = (*subjects.pick("tambour"), TASKS,
                 *subjects.pick("tambour-libevent", "floor", "libevent", "boost", "drogon", "nginx",
-                               "h2o", "hyper", "go", "node"))
+                               "h2o", "hyper", "go", "node"), *subjects.OBSERVED)
     quick_subjects = ("tambour", "libevent", "nginx")
 
     def arguments(self, cell):

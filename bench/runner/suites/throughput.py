@@ -21,7 +21,7 @@ class Throughput(ServerSuite):
            "The floor is hand-written epoll, iouring hand-written io_uring with multishot "
            "receives.")
     order = 25
-    subjects = (*ServerSuite.subjects, *subjects.pick("iouring"))
+    subjects = (*ServerSuite.subjects, *subjects.pick("iouring"), *subjects.OBSERVED)
     parameters = (Parameter("connections", "connections; clamped to the limit of open files",
                             (1, 100), format="{:,} connections"),
                   Parameter("size", "bytes of a message", (64, 4096, 65536), high=1 << 28,
