@@ -1,7 +1,7 @@
 // A service with problems, and an inspector that shows them: docs/observing.md explains how.
 //
 //   build/examples/inspector 127.0.0.1:8080 127.0.0.1:8081
-//   curl http://127.0.0.1:8080/report
+//   curl http://127.0.0.1:8080/report     (or /news)
 //   chromium http://127.0.0.1:8081/
 //
 // Without addresses, it asks itself and ends.
@@ -30,6 +30,15 @@ void send_report(Request& /*request*/, Response& response) {
 Task<> poll_for_work() {
   for (;;) {
     const Result<> slept = co_await sleep_for(1ms);
+    if (!slept) co_return;
+  }
+}
+
+/// Problem: asks a name server that does not answer.
+Task<> update_prices(dns::Resolver& resolver) {
+  for (;;) {
+    static_cast<void>(co_await resolver.query("prices.example", dns::Type::a));
+    const Result<> slept = co_await sleep_for(1s);
     if (!slept) co_return;
   }
 }
@@ -71,9 +80,14 @@ int main(int argc, char** argv) {
   auto server =
       or_throw(http::ServerGroup::listen(loops, at, make_handler(), std::move(options)), "listen");
 
+  auto silent = or_throw(UdpSocket::bind(loop, Endpoint::loopback_v4(0)));
+  dns::Resolver resolver(loop, {.servers = {or_throw(silent.local_endpoint())}});
+  spawn(loop, update_prices(resolver));
+
   inspector::Collector collector(registry);
   collector.add(loops, "web");
   collector.add(server, "api");
+  collector.add(loop, resolver, "prices");
   const inspector::Inspector inspector(loops, {.title = "notes", .collector = &collector});
   auto debug = or_throw(inspector.listen(loop, debug_at), "listen");
   loops[1].post([&] { spawn(loops[1], poll_for_work()); });
@@ -81,7 +95,6 @@ int main(int argc, char** argv) {
   if (!is_demo) return or_throw(run_until_signal(loop, 1s, server, debug));
   const std::string url = "http://" + server.endpoint().to_string();
   const std::string debug_url = "http://" + debug.endpoint().to_string();
-  std::printf("%s", block_on(loop, ask(loop, url + "/report")).c_str());
-  std::printf("%s\n", block_on(loop, ask(loop, debug_url + "/callbacks")).c_str());
-  std::printf("%s\n", block_on(loop, ask(loop, debug_url + "/health")).c_str());
+  for (const std::string& page : {url + "/report", debug_url + "/callbacks", debug_url + "/health"})
+    std::printf("%s\n", block_on(loop, ask(loop, page)).c_str());
 }

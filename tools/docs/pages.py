@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 from pathlib import Path
 
 CODE_BLOCK = re.compile(r"(^ *```.*?^ *```)", re.MULTILINE | re.DOTALL)
@@ -19,6 +20,7 @@ class Pages:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.texts: dict[str, str] = {}
+        self.pictures: dict[str, Path] = {}
         self.wanted: list[str] = []  # Files that links refer to and that have no page yet.
 
     def place(self, path: str) -> str:
@@ -34,6 +36,8 @@ class Pages:
             return f"reference/{name.removesuffix('.h')}.md"
         if path.startswith("docs/"):
             path = path.removeprefix("docs/")
+            if path.endswith(".png"):
+                return path
         if path.endswith(".md"):
             return re.sub(r"README\.md$", "index.md", path)
         if (self.root / path).is_dir():
@@ -66,7 +70,9 @@ class Pages:
             path = self.wanted.pop()
             if self.place(path) in self.texts:
                 continue
-            if path.endswith(".md"):
+            if self.place(path).endswith(".png"):
+                self.pictures[self.place(path)] = self.root / path
+            elif path.endswith(".md"):
                 self.add_document(path)
             elif (self.root / path).is_dir():
                 readme = f"{path}/README.md".removeprefix("./")
@@ -98,3 +104,6 @@ class Pages:
         for place, text in self.texts.items():
             (folder / place).parent.mkdir(parents=True, exist_ok=True)
             (folder / place).write_text(text, encoding="utf-8")
+        for place, file in self.pictures.items():
+            (folder / place).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, folder / place)
