@@ -1,9 +1,12 @@
-# Installs the library, its headers, a CMake package (find_package(tambour)) and a pkg-config file.
+# Installs the libraries of the components, the headers, a CMake package (find_package(tambour)) and
+# a pkg-config file for each component and for all.
 include(CMakePackageConfigHelpers)
 
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME library)
 
-install(TARGETS tambour EXPORT tambourTargets
+get_property(tambour_components GLOBAL PROPERTY TAMBOUR_COMPONENTS)
+list(TRANSFORM tambour_components PREPEND tambour- OUTPUT_VARIABLE tambour_libraries)
+install(TARGETS tambour ${tambour_libraries} EXPORT tambourTargets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
         INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
@@ -14,7 +17,13 @@ install(DIRECTORY tools/bpftrace DESTINATION ${CMAKE_INSTALL_DATADIR}/tambour)
 install(EXPORT tambourTargets NAMESPACE tambour::
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/tambour)
 
-get_target_property(tambour_type tambour TYPE)
+get_target_property(tambour_type tambour-core TYPE)
+# What find_package() has to know of each component.
+set(tambour_component_table "")
+foreach(name IN LISTS tambour_components)
+  get_property(needs GLOBAL PROPERTY TAMBOUR_COMPONENT_${name}_NEEDS)
+  string(APPEND tambour_component_table "set(tambour_needs_of_${name} \"${needs}\")\n")
+endforeach()
 configure_package_config_file(cmake/tambourConfig.cmake.in ${PROJECT_BINARY_DIR}/tambourConfig.cmake
                               INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/tambour)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/tambourConfigVersion.cmake
@@ -23,8 +32,8 @@ install(FILES ${PROJECT_BINARY_DIR}/tambourConfig.cmake
               ${PROJECT_BINARY_DIR}/tambourConfigVersion.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/tambour)
 
-# tambour.pc computes the prefix from its own location, so that `cmake --install --prefix` and
-# archives unpacked elsewhere work unchanged. Absolute directories (some distributions set
+# pkg-config files compute the prefix from their own location, so that archives unpacked elsewhere
+# and `cmake --install --prefix` work unchanged. Absolute directories (some distributions set
 # CMAKE_INSTALL_LIBDIR to one) are not relocatable and are written as given.
 if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
   set(tambour_pc_prefix "${CMAKE_INSTALL_PREFIX}")
@@ -40,25 +49,35 @@ if(IS_ABSOLUTE "${CMAKE_INSTALL_INCLUDEDIR}")
 else()
   set(tambour_pc_includedir "\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}")
 endif()
-# If only the static library is installed, `pkg-config --libs` has to name what it needs: nothing
-# tells pkg-config that a program links statically. Else that is private.
-if(tambour_type STREQUAL "STATIC_LIBRARY")
-  set(tambour_pc_requires "Requires")
-  set(tambour_pc_libs " -pthread")
-else()
-  set(tambour_pc_requires "Requires.private")
-  set(tambour_pc_libs "\nLibs.private: -pthread")
-endif()
-if(TAMBOUR_TLS)
-  set(tambour_pc_tls ", libssl, libcrypto")
-endif()
 set(tambour_pc_definitions "")
 if(NOT TAMBOUR_TASK_DUMP)
   set(tambour_pc_definitions " -DTAMBOUR_NO_TASK_DUMP")
 endif()
-set(tambour_pc_http "")
-foreach(module IN LISTS tambour_http_modules)
-  string(APPEND tambour_pc_http ", ${module}")
+
+# tambour_pkg_config(NAME DESCRIPTION LIBS REQUIRES [modules of others...]): installs NAME.pc.
+function(tambour_pkg_config pc_name pc_description pc_libs pc_requires)
+  # A static library needs the libraries of others, and nothing tells pkg-config that a program
+  # links statically. A shared one loads them itself.
+  if(tambour_type STREQUAL "STATIC_LIBRARY")
+    list(APPEND pc_requires ${ARGN})
+  endif()
+  list(JOIN pc_requires ", " pc_requires)
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/tambour.pc.in ${PROJECT_BINARY_DIR}/${pc_name}.pc
+                 @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/${pc_name}.pc
+          DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endfunction()
+
+foreach(name IN LISTS tambour_components)
+  get_property(needs GLOBAL PROPERTY TAMBOUR_COMPONENT_${name}_NEEDS)
+  get_property(modules GLOBAL PROPERTY TAMBOUR_COMPONENT_${name}_MODULES)
+  list(TRANSFORM needs REPLACE "(.+)" "tambour-\\1 = ${PROJECT_VERSION}")
+  set(libs "-L\${libdir} -ltambour-${name}")
+  if(name STREQUAL "core")
+    string(APPEND libs " -pthread")
+  endif()
+  tambour_pkg_config(tambour-${name} "${PROJECT_DESCRIPTION}, component ${name}" "${libs}"
+                     "${needs}" ${modules})
 endforeach()
-configure_file(cmake/tambour.pc.in ${PROJECT_BINARY_DIR}/tambour.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/tambour.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+list(TRANSFORM tambour_libraries APPEND " = ${PROJECT_VERSION}" OUTPUT_VARIABLE requires)
+tambour_pkg_config(tambour "${PROJECT_DESCRIPTION}" "" "${requires}")

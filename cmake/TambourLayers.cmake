@@ -1,6 +1,6 @@
 # tambour_layer(NAME SOURCES ... [NEEDS layers...] [LINKS libraries...])
 # Defines the layer NAME as the object library tambour_NAME. NEEDS lists the lower layers whose
-# headers it may include. All layers together form the library `tambour`.
+# headers it may include. Several layers form a component: TambourComponents.cmake.
 
 add_library(tambour_options INTERFACE)
 target_compile_options(tambour_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow)
@@ -65,9 +65,10 @@ function(tambour_layer name)
   add_library(tambour_${name} OBJECT ${layer_SOURCES})
   # In position-independent code, GCC otherwise inlines no exported function, because another
   # library could replace it. Clang always assumes that none does.
-  # Public headers give what they declare default visibility; src/exports.map has the rest.
+  # Public headers give what they declare default visibility. The rest is protected, not hidden:
+  # the library of another component may use it, but none can replace it.
   target_compile_options(tambour_${name} PRIVATE ${tambour_coverage} -fno-semantic-interposition
-                                                 -fvisibility=hidden)
+                                                 -fvisibility=protected)
   target_link_libraries(tambour_${name} PRIVATE $<BUILD_INTERFACE:tambour_options>)
   target_include_directories(tambour_${name} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
@@ -78,7 +79,7 @@ function(tambour_layer name)
     target_precompile_headers(tambour_${name} REUSE_FROM tambour_base)
   endif()
   foreach(lower IN LISTS layer_NEEDS)
-    # Take only the include directories: the objects are linked once, into `tambour`.
+    # Take only the include directories: the objects are linked once, into a component.
     target_include_directories(tambour_${name} PUBLIC
       $<TARGET_PROPERTY:tambour_${lower},INTERFACE_INCLUDE_DIRECTORIES>)
     add_dependencies(tambour_${name} tambour_${lower})
@@ -89,4 +90,5 @@ function(tambour_layer name)
   endif()
   tambour_combine_sources(tambour_${name} ${measured})
   set_property(GLOBAL APPEND PROPERTY TAMBOUR_LAYERS tambour_${name})
+  set_property(GLOBAL PROPERTY TAMBOUR_LAYER_${name}_NEEDS ${layer_NEEDS})
 endfunction()

@@ -3,9 +3,9 @@
     (gdb) source /usr/share/tambour/tambour_gdb.py
     (gdb) tambour-tasks
 
-It needs the symbol table of the program, or of libtambour.so, and no debug information: the library
-contains a table of the offsets that are read here (src/task/debug_layout.h). Times are those of the
-last iteration of each loop. See docs/observing.md, "Which task waits".
+It needs the symbol table of the program, or of libtambour-core.so, and no debug information: the
+library contains a table of the offsets that are read here (src/task/debug_layout.h). Times are
+those of the last iteration of each loop. See docs/observing.md, "Which task waits".
 """
 
 import struct

@@ -16,6 +16,10 @@
 #include <tambour/detail/namespaces.h>
 #include <tambour/dns/error.h>
 
+namespace tambour::dns {
+struct NameAccess;
+}  // namespace tambour::dns
+
 #pragma GCC visibility push(default)
 
 namespace tambour::dns {

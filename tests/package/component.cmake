@@ -1,0 +1,13 @@
+# Copied as CMakeLists.txt into a project outside the tree.
+cmake_minimum_required(VERSION 3.25)
+project(loop LANGUAGES CXX)
+find_package(tambour 0.1 REQUIRED COMPONENTS core)
+if(TARGET OpenSSL::SSL)
+  message(FATAL_ERROR "OpenSSL was looked for")
+endif()
+find_package(tambour 0.1 QUIET COMPONENTS unknown)
+if(tambour_FOUND)
+  message(FATAL_ERROR "an unknown component was found")
+endif()
+add_executable(loop component.cpp)
+target_link_libraries(loop PRIVATE tambour::core)
