@@ -11,9 +11,9 @@ install(TARGETS tambour ${tambour_libraries} EXPORT tambourTargets
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
         INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY include/tambour DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(PROGRAMS tools/tambour-check-coroutines DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(PROGRAMS tools/tambour tools/tambour-check-coroutines DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(FILES tools/tambour_gdb.py DESTINATION ${CMAKE_INSTALL_DATADIR}/tambour)
-install(DIRECTORY tools/bpftrace DESTINATION ${CMAKE_INSTALL_DATADIR}/tambour)
+install(DIRECTORY tools/bpftrace tools/template DESTINATION ${CMAKE_INSTALL_DATADIR}/tambour)
 install(EXPORT tambourTargets NAMESPACE tambour::
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/tambour)
 

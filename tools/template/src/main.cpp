@@ -1,0 +1,52 @@
+// Serves the service until SIGTERM or SIGINT, and then drains it: the requests in progress are
+// answered, new connections are refused.
+//
+//   @NAME@ [ADDRESS [ADDRESS OF METRICS AND HEALTH]]
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <utility>
+
+#include <tambour/process/run_until_signal.h>
+#include <tambour/task/sleep.h>
+
+#include "service.h"
+
+using namespace tambour;
+using namespace std::chrono_literals;
+
+/// When the process gets a signal, /health answers 503 before the server stops accepting, so that
+/// load balancers notice.
+struct Draining {
+  Service& service;
+  http::Server& server;
+
+  Task<> shut_down(Duration grace) {
+    service.drain();
+    co_await sleep_for(1s);
+    co_await server.shut_down(grace);
+  }
+};
+
+int main(int argc, char** argv) try {
+  const Endpoint at = or_throw(Endpoint::parse(argc > 1 ? argv[1] : "127.0.0.1:8080"), "address");
+  const Endpoint operators =
+      or_throw(Endpoint::parse(argc > 2 ? argv[2] : "127.0.0.1:9090"), "address of metrics");
+
+  EventLoop loop;
+  metrics::Registry registry;
+  Service service(registry);
+  auto server =
+      or_throw(http::Server::listen(loop, at, service.handler(), service.server_options()),
+               "listen on " + at.to_string());
+  const auto operator_server =
+      or_throw(http::Server::listen(loop, operators, service.operator_handler()),
+               "listen on " + operators.to_string());
+  std::fprintf(stderr, "listening on %s, metrics on %s\n", server.endpoint().to_string().c_str(),
+               operator_server.endpoint().to_string().c_str());
+
+  Draining draining{service, server};
+  or_throw(run_until_signal(loop, 10s, draining));
+} catch (const std::exception& error) {
+  return std::fprintf(stderr, "%s\n", error.what()), 1;
+}
