@@ -2,9 +2,10 @@
 
 The version of tools/check/requirements.txt is used if `make check` has installed it, otherwise
 Debian's clang-tidy 19. Every unit parses the headers of the standard library. The sources of
-several layers are therefore checked together, as one translation unit that includes them. If two layers cannot be compiled together, for example
-because they have the same name in an anonymous namespace, each of them is checked alone. Only
-misc-unused-alias-decls finds nothing in this way: it ignores included files.
+several layers are therefore checked together, as one translation unit that includes them. If two
+layers cannot be compiled together, for example because they have the same name in an anonymous
+namespace, each of them is checked alone. Only misc-unused-alias-decls finds nothing in this way: it
+ignores included files.
 """
 
 import itertools

@@ -165,7 +165,7 @@ int DatagramSocket::bind(const Address& address) {
   Address chosen = address;
   if (is_unix() && chosen.path.empty()) return -EOPNOTSUPP;
   if (const int error = machine_.bind(*this, chosen)) return error;
-  local_ = chosen;
+  local_ = std::move(chosen);
   bound_ = true;
   return 0;
 }

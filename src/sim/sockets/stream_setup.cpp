@@ -15,7 +15,7 @@ int StreamSocket::bind(const Address& address) {
   // unix(7): autobind, which is not supported.
   if (is_unix() && chosen.path.empty()) return -EOPNOTSUPP;
   if (const int error = machine_.bind(*this, chosen)) return error;
-  local_ = chosen;
+  local_ = std::move(chosen);
   bound_ = true;
   return 0;
 }
@@ -80,7 +80,7 @@ int StreamSocket::connect(const Address& address) {
   if (!bound_) {
     Address source = machine_.source_for(address);
     if (const int error = machine_.bind(*this, source)) return error;
-    local_ = source;
+    local_ = std::move(source);
     bound_ = true;
   } else if (local_.any()) {
     const std::uint16_t port = local_.port;
