@@ -80,7 +80,7 @@ void add_page(http::Router& router) {
 /// Nothing of the page comes from another origin, and nothing is stored by the browser or a proxy.
 void set_fields(Response& response, std::string_view type) {
   auto& fields = response.headers();
-  fields.set("Content-Type", std::string(type));
+  fields.set("Content-Type", type);
   fields.set("Cache-Control", "no-store");
   fields.set("X-Content-Type-Options", "nosniff");
   fields.set("Referrer-Policy", "no-referrer");
