@@ -35,11 +35,12 @@ class CharacterBlock {
   /// The first byte that is neither a letter nor "-".
   [[nodiscard]] std::size_t first_unusual_in_name() const noexcept {
     // Bytes from 0x80 are negative.
-    const __m128i lower = _mm_or_si128(bytes_, _mm_set1_epi8(0x20));
-    const __m128i letters = _mm_and_si128(_mm_cmpgt_epi8(lower, _mm_set1_epi8('a' - 1)),
-                                          _mm_cmplt_epi8(lower, _mm_set1_epi8('z' + 1)));
-    const __m128i usual = _mm_or_si128(letters, equal(bytes_, '-'));
-    return first(_mm_xor_si128(usual, _mm_set1_epi8(-1)));
+    return first_outside(_mm_or_si128(letters(), equal(bytes_, '-')));
+  }
+  /// The first byte that is neither a letter nor a digit, nor "-" or ".".
+  [[nodiscard]] std::size_t first_unusual_in_host() const noexcept {
+    const __m128i others = _mm_andnot_si128(equal(bytes_, '/'), between(bytes_, '-', '9'));
+    return first_outside(_mm_or_si128(letters(), others));
   }
   /// The first byte that is no target_path_char.
   [[nodiscard]] std::size_t first_outside_path() const noexcept {
@@ -50,6 +51,15 @@ class CharacterBlock {
   [[nodiscard]] std::size_t first_outside_query() const noexcept { return first(outside_query()); }
 
  private:
+  /// Marks the bytes from `first` to `last`.
+  static __m128i between(__m128i bytes, char first, char last) noexcept {
+    const __m128i distance = _mm_sub_epi8(bytes, _mm_set1_epi8(first));
+    const __m128i limit = _mm_set1_epi8(static_cast<char>(last - first));
+    return _mm_cmpeq_epi8(_mm_min_epu8(distance, limit), distance);
+  }
+  [[nodiscard]] __m128i letters() const noexcept {
+    return between(_mm_or_si128(bytes_, _mm_set1_epi8(0x20)), 'a', 'z');
+  }
   static __m128i equal(__m128i bytes, char c) noexcept {
     return _mm_cmpeq_epi8(bytes, _mm_set1_epi8(c));
   }
@@ -64,7 +74,12 @@ class CharacterBlock {
   }
   static std::size_t first(__m128i marks) noexcept {
     const auto bits = static_cast<unsigned>(_mm_movemask_epi8(marks));
-    return static_cast<std::size_t>(std::countr_zero(bits | 1U << 16U));
+    return static_cast<unsigned>(std::countr_zero(bits | 1U << 16U));
+  }
+  /// The first byte that is not marked.
+  static std::size_t first_outside(__m128i marks) noexcept {
+    const auto bits = static_cast<unsigned>(_mm_movemask_epi8(marks));
+    return static_cast<unsigned>(std::countr_one(bits));
   }
 
   __m128i bytes_;
@@ -80,6 +95,7 @@ class CharacterBlock {
     return first(marks_of_unusual_in_name(bytes_));
   }
   // Not known.
+  [[nodiscard]] static std::size_t first_unusual_in_host() noexcept { return 0; }
   [[nodiscard]] static std::size_t first_outside_path() noexcept { return 0; }
   [[nodiscard]] static std::size_t first_outside_query() noexcept { return 0; }
 

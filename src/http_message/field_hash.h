@@ -50,6 +50,12 @@ namespace tambour::http {
 
 namespace detail {
 
+/// A bit for the names with this hash, of a set of names that may have others too. These bits of
+/// the hash distinguish the names that frame a message from those of most messages.
+[[nodiscard]] constexpr std::uint64_t mark_of(std::uint32_t hash) noexcept {
+  return std::uint64_t{1} << (hash >> 23U) % 64;
+}
+
 /// A name that is known when the program is compiled, so that a lookup need not compute its hash.
 struct KnownName {
   // NOLINTNEXTLINE(google-explicit-constructor): a literal is passed as a name.

@@ -43,7 +43,7 @@ void FieldWriter::repair(Fields& fields) noexcept {
     const std::size_t value_at = entry.at + entry.name_size + std::size_t{entry.value_gap};
     const std::span<char> text(fields.text_);
     entry.value_size = static_cast<std::uint32_t>(unfold(text.subspan(value_at, entry.value_size)));
-    fields.bytes_ += entry.name_size + std::size_t{entry.value_size};
+    fields.bytes_ += entry.name_size + entry.value_size;
   }
 }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -53,8 +54,21 @@ class FieldWriter {
                         .name_size = static_cast<std::uint16_t>(place.name_size),
                         .value_gap = static_cast<std::uint16_t>(gap)});
     names_ |= mark_of(entries_.back().hash);
-    bytes_ += place.name_size + place.value_size;
+    bytes_ += static_cast<std::uint32_t>(place.name_size + place.value_size);
     return true;
+  }
+
+  /// The same for a line of at most 65,535 bytes, in a text of at most Fields::bytes_max bytes.
+  void add_short(const char* text, const char* name, std::size_t name_size,
+                 std::string_view value) {
+    const std::uint32_t hash = hash_of_name({name, name_size});
+    entries_.push_back({.at = static_cast<std::uint32_t>(name - text),
+                        .hash = hash,
+                        .value_size = static_cast<std::uint32_t>(value.size()),
+                        .name_size = static_cast<std::uint16_t>(name_size),
+                        .value_gap = static_cast<std::uint16_t>(value.data() - name - name_size)});
+    names_ |= mark_of(hash);
+    bytes_ += static_cast<std::uint32_t>(name_size + value.size());
   }
 
   /// False if no field has one of these names. It may be true, too, if none has.
@@ -82,13 +96,20 @@ class FieldWriter {
   /// Replaces `fields` by those that were added. `text` contains all places. may_have() then refers
   /// to these until the next call of clear() or add().
   void finish(Fields& fields, std::string_view text) {
-    fields.text_.assign(text);
+    // If the text has to grow, GCC 12 passes the new capacity in place of the size.
+    fields.text_.resize_and_overwrite(text.size(), [text](char* memory, std::size_t /*size*/) {
+      std::memcpy(memory, text.data(), text.size());
+      return text.size();
+    });
     fields.entries_.swap(entries_);
+    fields.names_ = names_;
     fields.bytes_ = bytes_;
-    if (needs_repair_) repair(fields);
-    const std::uint64_t names = names_;
-    clear();
-    names_ = names;
+    fields.has_lines_ = false;
+    if (needs_repair_) [[unlikely]]
+      repair(fields);
+    entries_.clear();
+    bytes_ = 0;
+    needs_repair_ = false;
   }
 
   void clear() noexcept {
@@ -105,7 +126,11 @@ class FieldWriter {
     fields.entries_.reserve(entries.size());
     fields.text_.assign(text);
     fields.entries_.assign(entries.begin(), entries.end());
-    for (const Entry& entry : entries) fields.bytes_ += entry.name_size + entry.value_size;
+    fields.has_lines_ = entries.empty();
+    for (const Entry& entry : entries) {
+      fields.names_ |= mark_of(entry.hash);
+      fields.bytes_ += entry.name_size + entry.value_size;
+    }
   }
   /// The hash of the name of a field.
   [[nodiscard]] static std::uint32_t hash_of(const Fields& fields, std::size_t index) noexcept {
@@ -116,6 +141,7 @@ class FieldWriter {
   [[nodiscard]] static std::size_t find(const Fields& fields, const KnownName& name,
                                         std::size_t from = 0) noexcept {
     const std::vector<Entry>& entries = fields.entries_;
+    if ((fields.names_ & mark_of(name.hash)) == 0) return entries.size();
     std::size_t i = from;
     while (i < entries.size() &&
            (entries[i].hash != name.hash || !is_name(fields.field_of(entries[i]).name, name)))
@@ -124,6 +150,16 @@ class FieldWriter {
   }
   [[nodiscard]] static bool contains(const Fields& fields, const KnownName& name) noexcept {
     return find(fields, name) != fields.size();
+  }
+  /// False if `fields` have none of these names. It may be true, too, if they have none.
+  template <std::same_as<KnownName>... Names>
+  [[nodiscard]] static bool may_have(const Fields& fields, const Names&... names) noexcept {
+    return (fields.names_ & (mark_of(names.hash) | ...)) != 0;
+  }
+  /// All fields as lines of HTTP/1, if they are together in memory.
+  [[nodiscard]] static std::optional<std::string_view> lines(const Fields& fields) noexcept {
+    if (!fields.has_lines_) return std::nullopt;
+    return fields.text_;
   }
   /// The same as Fields::has_token().
   [[nodiscard]] static bool has_token(const Fields& fields, const KnownName& name,
@@ -137,6 +173,8 @@ class FieldWriter {
     to.clear();
     to.entries_.reserve(from.entries_.size());
     to.text_.assign(from.text_);
+    to.names_ = from.names_;
+    to.has_lines_ = from.entries_.empty();
     for (const Entry& entry : from.entries_) {
       if (!is_wanted(from.field_of(entry), entry.hash)) continue;
       to.entries_.push_back(entry);
@@ -147,7 +185,9 @@ class FieldWriter {
   static void swap(Fields& one, Fields& other) noexcept {
     one.text_.swap(other.text_);
     one.entries_.swap(other.entries_);
+    std::swap(one.names_, other.names_);
     std::swap(one.bytes_, other.bytes_);
+    std::swap(one.has_lines_, other.has_lines_);
   }
   /// Removes the fields for which `is_removed(field, hash)` is true.
   template <class Predicate>
@@ -155,6 +195,7 @@ class FieldWriter {
     std::erase_if(fields.entries_, [&](const Entry& entry) {
       if (!is_removed(fields.field_of(entry), entry.hash)) return false;
       fields.bytes_ -= entry.name_size + entry.value_size;
+      fields.has_lines_ = false;
       return true;
     });
   }
@@ -175,15 +216,15 @@ class FieldWriter {
                                .value_size = static_cast<std::uint32_t>(value.size()),
                                .name_size = static_cast<std::uint16_t>(name.size()),
                                .value_gap = 0});
-    fields.bytes_ += added;
+    fields.names_ |= mark_of(fields.entries_.back().hash);
+    fields.bytes_ += static_cast<std::uint32_t>(added);
+    fields.has_lines_ = false;
   }
 
   /// Clears `fields`, and frees their memory if it is large.
   static void release(Fields& fields) noexcept {
     constexpr std::size_t kept_bytes_max = 4096;
-    fields.text_.clear();
-    fields.entries_.clear();
-    fields.bytes_ = 0;
+    fields.clear();
     // Assigning an empty string would keep the memory.
     if (fields.text_.capacity() > kept_bytes_max) std::string().swap(fields.text_);
     if (fields.entries_.capacity() > kept_bytes_max / sizeof(Fields::Entry))
@@ -192,10 +233,6 @@ class FieldWriter {
 
  private:
   static void repair(Fields& fields) noexcept;
-  /// A bit for the names with this hash.
-  [[nodiscard]] static constexpr std::uint64_t mark_of(std::uint32_t hash) noexcept {
-    return std::uint64_t{1} << (hash % 64);
-  }
   /// Most peers write a name in the same way.
   [[nodiscard]] static bool is_name(std::string_view text, const KnownName& name) noexcept {
     if (text.size() != name.text.size()) return false;
@@ -204,7 +241,7 @@ class FieldWriter {
   }
 
   std::vector<Fields::Entry> entries_;
-  std::size_t bytes_ = 0;
+  std::uint32_t bytes_ = 0;  ///< At most Fields::bytes_max.
   std::uint64_t names_ = 0;  ///< The marks of all names.
   bool needs_repair_ = false;
 };

@@ -115,12 +115,11 @@ Result<> set_target(RequestHead& head, std::string_view target) {
   return set_absolute_form(head, target);
 }
 
-Result<> set_origin_target(RequestHead& head, std::string_view target) {
-  head.scheme.clear();
-  head.authority.clear();
+void set_plain_target(RequestHead& head, std::string_view target, std::string_view host) {
   head.form = TargetForm::origin;
+  head.scheme.clear();
   assign(head.target, target);
-  return set_host(head);
+  assign(head.authority, host);
 }
 
 Result<> check_target(const RequestHead& head) noexcept {

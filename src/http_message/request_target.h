@@ -20,8 +20,9 @@ namespace tambour::http {
 /// Fails with http::ErrorCode::bad_target, missing_host, several_hosts or bad_host.
 [[nodiscard]] Result<> set_target(RequestHead& head, std::string_view target);
 
-/// The same for a target that begins with "/" and is valid, of a method other than CONNECT.
-[[nodiscard]] Result<> set_origin_target(RequestHead& head, std::string_view target);
+/// The same for a valid target that begins with "/", of a method other than CONNECT, and the host
+/// of the only Host field, which is valid too.
+void set_plain_target(RequestHead& head, std::string_view target, std::string_view host);
 
 /// Checks the target and the authority of a request to be sent, of any form: what set_target()
 /// would accept. Fails with http::ErrorCode::bad_target or bad_host.

@@ -1,6 +1,7 @@
 // Messages of HTTP/1.1 as they are sent.
 #include "http_message/h1/writer.h"
 
+#include <initializer_list>
 #include <random>
 #include <string>
 #include <string_view>
@@ -91,6 +92,42 @@ TEST(Writer, writes_the_framing_of_the_options_only) {
             "HTTP/1.1 200 OK\r\nA: b\r\nHost: c\r\n\r\n");
   EXPECT_EQ(written(RequestHead{.authority = "d", .fields = head.fields}),
             "GET / HTTP/1.1\r\nHost: d\r\nA: b\r\n\r\n");
+}
+
+/// Fields that a program adds are kept as they are sent, unless it changes them.
+TEST(Writer, writes_fields_after_any_change) {
+  const auto lines_of = [](const Fields& fields) {
+    std::string text = written(ResponseHead{.fields = fields});
+    EXPECT_TRUE(text.starts_with("HTTP/1.1 200 OK\r\n") && text.ends_with("\r\n\r\n")) << text;
+    return text.substr(17, text.size() - 19);
+  };
+  Fields fields;
+  EXPECT_EQ(lines_of(fields), "");
+  for (int round = 0; round < 2; ++round) {
+    fields = fields_of({{"A", " 1 "}, {"B", ""}, {"Connection", "x"}, {"C", "3"}});
+    EXPECT_EQ(lines_of(fields), "A: 1\r\nB: \r\nC: 3\r\n");
+    fields.remove("connection");
+    EXPECT_EQ(lines_of(fields), "A: 1\r\nB: \r\nC: 3\r\n");
+    EXPECT_FALSE(fields.add("D", "a\nb"));
+    EXPECT_FALSE(fields.add("E:", "a"));
+    EXPECT_TRUE(fields.set("b", "2"));
+    EXPECT_EQ(lines_of(fields), "A: 1\r\nb: 2\r\nC: 3\r\n");
+    const Fields copy = fields;
+    const Fields moved = std::move(fields);
+    fields.clear();
+    EXPECT_TRUE(fields.add("F", "4"));
+    EXPECT_EQ(lines_of(fields), "F: 4\r\n");
+    EXPECT_EQ(lines_of(copy), lines_of(moved));
+    fields = copy;
+    // The text has to grow.
+    const std::string value(300, 'v');
+    EXPECT_TRUE(fields.add("G", value));
+    EXPECT_TRUE(fields.add("H", "5"));
+    EXPECT_EQ(lines_of(fields), "A: 1\r\nb: 2\r\nC: 3\r\nG: " + value + "\r\nH: 5\r\n");
+    EXPECT_EQ(fields.remove("G"), 1);
+    EXPECT_TRUE(fields.add("Transfer-Encoding", "x"));
+    EXPECT_EQ(lines_of(fields), "A: 1\r\nb: 2\r\nC: 3\r\nH: 5\r\n");
+  }
 }
 
 TEST(Writer, refuses_what_would_inject_a_line) {

@@ -36,8 +36,8 @@ struct Field {
 
 /// A list of fields. A name may occur more than once.
 ///
-/// Memory: one text and one list of 16 bytes for each field, which keep their capacity when the
-/// fields are cleared.
+/// Memory: one text, of the lines as HTTP/1 sends them, and one list of 16 bytes for each field,
+/// which keep their capacity when the fields are cleared.
 /// Errors: functions that add fields throw std::bad_alloc; the list is then unchanged.
 class Fields {
  public:
@@ -48,11 +48,15 @@ class Fields {
   Fields(Fields&& other) noexcept
       : text_(std::move(other.text_)),
         entries_(std::move(other.entries_)),
-        bytes_(std::exchange(other.bytes_, 0)) {}
+        names_(std::exchange(other.names_, 0)),
+        bytes_(std::exchange(other.bytes_, 0)),
+        has_lines_(std::exchange(other.has_lines_, true)) {}
   Fields& operator=(Fields&& other) noexcept {
     text_ = std::move(other.text_);
     entries_ = std::move(other.entries_);
+    names_ = std::exchange(other.names_, 0);
     bytes_ = std::exchange(other.bytes_, 0);
+    has_lines_ = std::exchange(other.has_lines_, true);
     return *this;
   }
   Fields(const Fields&) = default;
@@ -153,10 +157,17 @@ class Fields {
                                  std::size_t from) const noexcept;
   Result<> add(std::string_view name, std::string_view value, std::uint32_t hash);
   [[nodiscard]] std::uint32_t append(std::string_view name, std::string_view value);
+  [[nodiscard]] std::uint32_t append_to_new_text(std::string_view name, std::string_view value);
+  [[nodiscard]] static bool is_valid_line(const char* name, std::size_t name_size,
+                                          std::size_t value_size) noexcept;
 
   std::string text_;
   std::vector<Entry> entries_;
-  std::size_t bytes_ = 0;
+  std::uint64_t names_ = 0;  ///< Bits for the names, and for some that were removed.
+  std::uint32_t bytes_ = 0;  ///< At most bytes_max.
+  /// The text consists of "Name: value" and CR LF for each field, in their order, and of nothing
+  /// else.
+  bool has_lines_ = true;
 };
 
 }  // namespace tambour::http

@@ -3,12 +3,15 @@
 #include "http_message/h1/head_parser.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstring>
+#include <type_traits>
 
-#include "http_message/character_block.h"
 #include "http_message/characters.h"
 #include "http_message/failure.h"
 #include "http_message/h1/trailers.h"
+#include "http_message/line_scan.h"
 
 namespace tambour::http::detail::h1 {
 namespace {
@@ -17,46 +20,11 @@ constexpr std::size_t version_size = 8;
 constexpr std::size_t status_digits = 3;
 constexpr std::string_view blanks = " \t";
 constexpr std::size_t line_end_size = 2;
+constexpr std::size_t host_name_size = 4;
+/// What is parsed as plain lines at once: less than FieldWriter::add_short() can describe.
+constexpr std::size_t plain_bytes_max = 8192;
 
 constexpr bool is_blank(char c) noexcept { return c == ' ' || c == '\t'; }
-
-/// The number of bytes from `at` on that belong to `wanted`. A byte that does not must follow.
-std::size_t length_of(const char* at, CharacterClass wanted) noexcept {
-  const char* end = at;
-  while (is(*end, wanted)) ++end;
-  return static_cast<std::size_t>(end - at);
-}
-
-/// The same, where `find` returns the index of the first byte of a block that does not belong to
-/// `wanted`, or of an earlier one. The byte that does not belong must be before `end`.
-template <class Find>
-std::size_t length_of(const char* at, const char* end, CharacterClass wanted, Find find) noexcept {
-  const char* const begin = at;
-  while (static_cast<std::size_t>(end - at) >= CharacterBlock::size) {
-    const std::size_t index = find(CharacterBlock(at));
-    at += index;
-    if (index < CharacterBlock::size) break;
-  }
-  return static_cast<std::size_t>(at - begin) + length_of(at, wanted);
-}
-
-std::size_t length_of_name(const char* at, const char* end) noexcept {
-  return length_of(at, end, token_char,
-                   [](const CharacterBlock& block) { return block.first_unusual_in_name(); });
-}
-
-/// The first byte from `at` on that no value may have, or one before it that the block does not
-/// know. A byte that no value may have must be before `end`.
-const char* end_of_value(const char* at, const char* end) noexcept {
-  while (static_cast<std::size_t>(end - at) >= CharacterBlock::size) {
-    const std::size_t index = CharacterBlock(at).first_control();
-    at += index;
-    if (index == CharacterBlock::size) continue;
-    if (*at != '\t') return at;
-    ++at;
-  }
-  return at + length_of(at, value_char);
-}
 
 /// The size of a valid target that begins with "/", without percent signs in its path; 0 if it is
 /// another one. A byte that no target contains must follow.
@@ -70,6 +38,53 @@ std::size_t size_of_plain_target(const char* at, const char* end) noexcept {
   return size + 1 + length_of(query, end, target_query_char, [](const CharacterBlock& block) {
            return block.first_outside_query();
          });
+}
+
+/// The text up to the last line end of the first `bytes_max` bytes behind `from`. What follows may
+/// be a body.
+std::string_view complete_lines(std::string_view text, std::size_t from,
+                                std::size_t bytes_max) noexcept {
+  const std::string_view searched = text.substr(0, from + bytes_max);
+  const void* const last = ::memrchr(searched.data(), '\n', searched.size());
+  if (last == nullptr) return {};
+  return text.substr(0, static_cast<std::size_t>(static_cast<const char*>(last) - text.data()) + 1);
+}
+
+/// A word of the text `from`, which has at least its size.
+template <class Word>
+Word word_at(const char* from) noexcept {
+  Word word{};
+  std::memcpy(&word, from, sizeof word);
+  return word;
+}
+
+/// A literal as a word, for a comparison that is shorter than a call of memcmp(3).
+template <std::size_t size>
+consteval auto word_of(const char (&text)[size]) noexcept {
+  std::array<char, size - 1> bytes{};
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = text[i];
+  using Word = std::conditional_t<size == 5, std::uint32_t, std::uint64_t>;
+  return std::bit_cast<Word>(bytes);
+}
+
+/// True if a line with at least four more bytes begins with the name "Host", in any case.
+bool begins_with_host(const char* line) noexcept {
+  constexpr std::uint32_t lower_case = 0x20202020;
+  return (word_at<std::uint32_t>(line) | lower_case) == word_of("host");
+}
+
+/// True if a host is a name, or a name and a port that are valid without further checks. A blank or
+/// a line end must follow it before `end`.
+bool is_plain_host(std::string_view host, const char* end) noexcept {
+  constexpr std::size_t port_size_max = 4;  // More digits may be too large a number.
+  const std::size_t size = length_of(host.data(), end, host_char, [](const CharacterBlock& block) {
+    return block.first_unusual_in_host();
+  });
+  if (size == host.size()) return true;
+  if (size == 0 || host[size] != ':') return false;
+  const std::string_view port = host.substr(size + 1);
+  return !port.empty() && port.size() <= port_size_max &&
+         std::ranges::all_of(port, [](char c) { return is_digit(c); });
 }
 
 /// The error of a text that must not contain `bad`.
@@ -96,7 +111,7 @@ void HeadParser::restart(HeadKind kind) noexcept {
   kind_ = kind;
   state_ = has_start_line(kind) ? State::before_start_line : State::fields;
   line_at_ = examined_ = start_line_bytes_ = field_bytes_ = 0;
-  ignores_field_ = has_plain_target_ = false;
+  ignores_field_ = has_plain_target_ = has_host_ = has_plain_host_ = false;
   fields_.clear();
 }
 
@@ -175,64 +190,94 @@ Result<bool> HeadParser::parse_line(std::string_view text, std::size_t size) {
   return false;
 }
 
-/// "Name: value".
-[[gnu::always_inline]] inline bool HeadParser::parse_plain_field(std::string_view text) {
-  const char* const begin = text.data() + line_at_;
-  const char* const text_end = text.data() + text.size();
-  const std::size_t name_size = length_of_name(begin, text_end);
-  if (name_size == 0 || begin[name_size] != ':') return false;
-  const char* const line_end = end_of_value(begin + name_size + 1, text_end);
-  if (*line_end != '\r' || line_end[1] != '\n') return false;
-  const auto size = static_cast<std::size_t>(line_end - begin);
-  const char* value = begin + name_size + 1;
-  while (is_blank(*value)) ++value;
-  const char* value_end = line_end;
-  while (value_end > value && is_blank(value_end[-1])) --value_end;
-  const detail::FieldWriter::Place place = {
-      .name_at = line_at_,
-      .name_size = name_size,
-      .value_at = static_cast<std::size_t>(value - text.data()),
-      .value_size = static_cast<std::size_t>(value_end - value)};
-  if (size > limits_->fields_bytes_max - field_bytes_ || fields_.size() == limits_->fields_max ||
-      !fields_.add(text, place))
-    return false;
-  field_bytes_ += size;
-  ignores_field_ = false;
-  end_line(size + line_end_size);
-  return true;
+/// Parses lines from `line` on. Returns the first one that is not "Name: value" with a valid name
+/// and value.
+[[gnu::always_inline]] inline const char* HeadParser::parse_plain_fields(std::string_view text,
+                                                                         const char* line) {
+  const char* const end = text.data() + text.size();
+  const char* const first = line;
+  const std::size_t count_before = fields_.size();
+  std::size_t count_left = limits_->fields_max - count_before;
+  while (line < end && *line != '\r' && count_left > 0) {
+    const char* const colon = end_of_name(line, end);
+    if (colon == line || *colon != ':') break;
+    const char* const line_end = end_of_value(colon + 1, end);
+    if (*line_end != '\r' || line_end[1] != '\n') break;
+    const char* value = colon + 1;
+    while (is_blank(*value)) ++value;
+    const char* value_end = line_end;
+    while (is_blank(value_end[-1]) && value_end > value) --value_end;
+    const auto name_size = static_cast<std::size_t>(colon - line);
+    const std::string_view value_text(value, static_cast<std::size_t>(value_end - value));
+    fields_.add_short(text.data(), line, name_size, value_text);
+    if (name_size == host_name_size && begins_with_host(line)) note_host(value_text, text);
+    line = line_end + line_end_size;
+    --count_left;
+  }
+  const std::size_t count = fields_.size() - count_before;
+  if (count > 0) ignores_field_ = false;
+  field_bytes_ += static_cast<std::size_t>(line - first) - line_end_size * count;
+  return line;
+}
+
+/// Remembers the host, unless it has to be examined further.
+[[gnu::always_inline]] inline void HeadParser::note_host(std::string_view host,
+                                                         std::string_view text) noexcept {
+  has_plain_host_ = !has_host_ && is_plain_host(host, text.data() + text.size());
+  has_host_ = true;
+  host_at_ = static_cast<std::size_t>(host.data() - text.data());
+  host_size_ = host.size();
 }
 
 bool HeadParser::parse_plain_lines(std::string_view text) {
+  if (!has_start_line(kind_) || examined_ != line_at_) return false;
+  // As many bytes as the fields may have, which need not be counted one by one then.
+  const std::size_t bytes_max = std::min(limits_->fields_bytes_max - field_bytes_, plain_bytes_max);
+  if (!text.ends_with('\n') || text.size() - line_at_ > bytes_max)
+    text = complete_lines(text, line_at_, bytes_max);
+  if (line_at_ >= text.size() || text.size() > Fields::bytes_max) return false;
   // Each loop below ends at the last byte, at the latest.
-  if (!has_start_line(kind_) || examined_ != line_at_ || !text.ends_with('\n')) return false;
   if (state_ != State::fields && !parse_plain_request_line(text)) return false;
-  while (line_at_ < text.size()) {
-    if (text[line_at_] == '\r' && text[line_at_ + 1] == '\n') {
-      end_line(line_end_size);
-      return true;
-    }
-    if (!parse_plain_field(text)) return false;
+  const char* const rest = parse_plain_fields(text, text.data() + line_at_);
+  line_at_ = static_cast<std::size_t>(rest - text.data());
+  const bool is_end = line_at_ < text.size() && rest[0] == '\r' && rest[1] == '\n';
+  if (is_end) line_at_ += line_end_size;
+  examined_ = line_at_;
+  return is_end;
+}
+
+/// The size of the method, which a space follows; 0 if it is not valid. The line is complete.
+std::size_t HeadParser::parse_plain_method(const char* line, const char* end) noexcept {
+  constexpr std::size_t word_size = 4;
+  if (static_cast<std::size_t>(end - line) > word_size &&
+      word_at<std::uint32_t>(line) == word_of("GET ")) {
+    method_ = Method::get;
+    return word_size - 1;
   }
-  return false;
+  const std::size_t size = length_of(line, token_char);
+  if (size > Method::size_max || line[size] != ' ') return 0;
+  if (size > 0) method_ = Method::parse({line, size}).value_or(Method::get);
+  return size;
 }
 
 bool HeadParser::parse_plain_request_line(std::string_view text) noexcept {
-  constexpr std::string_view version = " HTTP/1.1\r\n";
-  if (kind_ != HeadKind::request || line_at_ == text.size()) return false;
-  const char* const begin = text.data() + line_at_;
-  const std::size_t method_size = length_of(begin, token_char);
-  if (method_size == 0 || method_size > Method::size_max || begin[method_size] != ' ') return false;
-  const char* const target = begin + method_size + 1;
-  const std::size_t target_size = size_of_plain_target(target, text.data() + text.size());
-  if (target_size == 0 ||
-      !text.substr(line_at_ + method_size + 1 + target_size).starts_with(version))
+  constexpr std::size_t rest_size = 11;  // Of " HTTP/1.1" and the line end.
+  if (kind_ != HeadKind::request) return false;
+  const char* const line = text.data() + line_at_;
+  const char* const end = text.data() + text.size();
+  const std::size_t method_size = parse_plain_method(line, end);
+  if (method_size == 0) return false;
+  const char* const target = line + method_size + 1;
+  const std::size_t target_size = size_of_plain_target(target, end);
+  const char* const version = target + target_size;
+  if (target_size == 0 || static_cast<std::size_t>(end - version) < rest_size ||
+      word_at<std::uint64_t>(version) != word_of(" HTTP/1.") ||
+      word_at<std::uint32_t>(version + rest_size - sizeof(std::uint32_t)) != word_of(".1\r\n"))
     return false;
-  const std::size_t size = method_size + 1 + target_size + version.size() - line_end_size;
+  const std::size_t size = method_size + 1 + target_size + version_size + 1;
   if (size > limits_->http_1.start_line_bytes_max) return false;
-  const bool is_get = method_size == 3 && std::memcmp(begin, "GET", 3) == 0;
-  method_ = is_get ? Method::get : Method::parse({begin, method_size}).value_or(Method::get);
   version_ = Version::http_1_1;
-  rest_at_ = line_at_ + method_size + 1;
+  rest_at_ = static_cast<std::size_t>(target - text.data());
   rest_size_ = target_size;
   has_plain_target_ = true;
   start_line_bytes_ = size;
@@ -329,6 +374,8 @@ Result<> HeadParser::parse_field(std::string_view text, std::size_t size) {
       .value_at = static_cast<std::size_t>(value.data() - text.data()),
       .value_size = value.size()};
   if (!fields_.add(text, place)) return failure(http::ErrorCode::fields_too_large);
+  has_host_ = true;  // It may be the host.
+  has_plain_host_ = false;
   return {};
 }
 

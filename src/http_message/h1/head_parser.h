@@ -55,6 +55,11 @@ class HeadParser {
   /// True if the target of the request begins with "/" and is valid, without percent signs in its
   /// path. False for some other valid ones.
   [[nodiscard]] bool has_plain_target() const noexcept { return has_plain_target_; }
+  /// The Host field, if there is one and its host is a name without a port; empty if it has to be
+  /// looked up and checked.
+  [[nodiscard]] std::string_view plain_host(std::string_view text) const noexcept {
+    return has_plain_host_ ? text.substr(host_at_, host_size_) : std::string_view();
+  }
   /// False if the head that is complete says neither where its body ends nor whether the connection
   /// stays open.
   [[nodiscard]] bool may_have_framing() const noexcept {
@@ -81,9 +86,11 @@ class HeadParser {
   /// the end of the head, false at a line that is anything else, or an error, which the functions
   /// below then examine.
   [[nodiscard]] bool parse_plain_lines(std::string_view text);
-  // Return false, and change nothing, if the line is not plain.
+  /// Returns false, and changes at most method(), if the line is not plain.
   [[nodiscard]] bool parse_plain_request_line(std::string_view text) noexcept;
-  [[nodiscard]] bool parse_plain_field(std::string_view text);
+  [[nodiscard]] std::size_t parse_plain_method(const char* line, const char* end) noexcept;
+  [[nodiscard]] const char* parse_plain_fields(std::string_view text, const char* line);
+  void note_host(std::string_view host, std::string_view text) noexcept;
   void end_line(std::size_t size) noexcept { examined_ = line_at_ += size; }
 
   [[nodiscard]] Result<> parse_request_line(std::string_view line);
@@ -102,7 +109,9 @@ class HeadParser {
   HeadKind kind_;
   ParsingMode mode_;
   bool has_plain_target_ = false;
-  bool ignores_field_ = false;  ///< The last field was not stored; neither are its further lines.
+  bool has_host_ = false;        ///< One Host field, or a field that was not examined for that.
+  bool has_plain_host_ = false;  ///< The place of the host is known.
+  bool ignores_field_ = false;   ///< The last field was not stored; neither are its further lines.
   State state_ = has_start_line(kind_) ? State::before_start_line : State::fields;
   Version version_ = Version::http_1_1;
   Status status_ = Status::ok;
@@ -114,6 +123,8 @@ class HeadParser {
   std::size_t field_bytes_ = 0;  ///< The size of the lines with fields.
   std::size_t rest_at_ = 0;
   std::size_t rest_size_ = 0;
+  std::size_t host_at_ = 0;
+  std::size_t host_size_ = 0;
 };
 
 }  // namespace tambour::http::detail::h1

@@ -61,10 +61,12 @@ void MessageParser::begin_body(const BodyFraming& framing, bool persistent) noex
 void MessageParser::restart(HeadKind kind) noexcept {
   limits_.body_bytes_max = body_bytes_max_;
   lines_.restart(kind);
-  chunks_.restart();
+  if (framing_.kind == BodyKind::chunked) {
+    chunks_.restart();
+    detail::FieldWriter::release(trailers_);
+  }
   framing_ = {};
   body_bytes_ = 0;
-  detail::FieldWriter::release(trailers_);
   state_ = State::head;
   persistent_ = false;
 }
@@ -166,8 +168,12 @@ Result<> RequestParser::begin_message(std::string_view text) {
   head_.version = lines().version();
   const std::string_view target = lines().rest_of_start_line(text);
   const bool is_plain = lines().has_plain_target() && head_.method != Method::connect;
-  if (auto set = is_plain ? set_origin_target(head_, target) : set_target(head_, target); !set)
+  const std::string_view host = lines().plain_host(text);
+  if (is_plain && !host.empty()) {
+    set_plain_target(head_, target, host);
+  } else if (auto set = set_target(head_, target); !set) {
     return fail(set.error());
+  }
   if (is_plain && !lines().may_have_framing()) {
     begin_body({}, true);
     return {};

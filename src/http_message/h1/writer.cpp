@@ -6,6 +6,7 @@
 #include <array>
 #include <charconv>
 #include <cstring>
+#include <optional>
 
 #include "bytes/buffer_memory.h"
 #include "bytes/short_copy.h"
@@ -45,9 +46,8 @@ class TextWriter {
   }
 
   TextWriter& operator<<(std::uint64_t number) noexcept {
-    std::array<char, number_digits_max> digits;
-    const auto end = std::to_chars(digits.begin(), digits.end(), number).ptr;
-    return *this << std::string_view(digits.begin(), end);
+    at_ = std::to_chars(at_, at_ + number_digits_max, number).ptr;
+    return *this;
   }
 
   void field(std::string_view name, std::string_view value) noexcept {
@@ -82,11 +82,28 @@ std::size_t size_of_fields(const Fields& fields, const HeadOptions& options) noe
          own_fields;
 }
 
-void write_fields(TextWriter& writer, const Fields& fields, const HeadOptions& options,
-                  bool is_request) noexcept {
+/// The fields of the program. Most have the form in which they are sent, and none is replaced.
+[[gnu::always_inline]] inline void write_own_fields(TextWriter& writer, const Fields& fields,
+                                                    bool is_request) noexcept {
+  const std::optional<std::string_view> lines = FieldWriter::lines(fields);
+  const bool may_have_others =
+      FieldWriter::may_have(fields, KnownName("Connection"), KnownName("Content-Length"),
+                            KnownName("Transfer-Encoding")) ||
+      (is_request && FieldWriter::may_have(fields, KnownName("Host")));
+  if (lines && !may_have_others) {
+    writer << *lines;
+    return;
+  }
   for (const Field field : fields) {
     if (!is_written_by_options(field.name, is_request)) writer.field(field.name, field.value);
   }
+}
+
+/// Inlined, so that the writer is in registers.
+[[gnu::always_inline]] inline void write_fields(TextWriter& writer, const Fields& fields,
+                                                const HeadOptions& options,
+                                                bool is_request) noexcept {
+  write_own_fields(writer, fields, is_request);
   if (!options.date_line.empty() && !FieldWriter::contains(fields, "Date"))
     writer << options.date_line;
   if (options.framing.kind == BodyKind::chunked) writer << "Transfer-Encoding: chunked\r\n";
@@ -120,12 +137,14 @@ Result<> append_head(Buffer& to, const ResponseHead& head, const HeadOptions& op
   const int code = code_of(head.status);
   if (code < 100 || code > 999) return failure(http::ErrorCode::bad_status);
   if (!all_are(head.reason, value_char)) return failure(http::ErrorCode::bad_reason);
-  const std::string_view reason =
-      head.reason.empty() ? reason_phrase(head.status) : std::string_view(head.reason);
+  const bool is_usual = head.status == Status::ok && head.reason.empty();
+  const std::string_view reason = is_usual              ? "OK"
+                                  : head.reason.empty() ? reason_phrase(head.status)
+                                                        : std::string_view(head.reason);
   constexpr std::size_t separators = 32;
   TextWriter writer(
       to, reason.size() + separators + size_of_fields(head.fields, options) + options.body.size());
-  if (head.status == Status::ok && head.reason.empty()) {
+  if (is_usual) {
     writer << "HTTP/1.1 200 OK\r\n";
   } else {
     writer << "HTTP/1.1 " << static_cast<std::uint64_t>(code) << " " << reason << "\r\n";
