@@ -90,8 +90,11 @@ std::unique_ptr<RouteTree::Node>& RouteTree::Node::at(std::string_view text) {
 const RouteTree::Node* RouteTree::Node::find(std::string_view text) const noexcept {
   // Few texts are compared one after the other, because most of them differ in size.
   constexpr std::size_t few = 8;
-  const auto found = texts.size() <= few ? std::ranges::find(texts, text, &Child::text)
-                                         : std::ranges::lower_bound(texts, text, {}, &Child::text);
+  if (texts.size() <= few) {
+    const auto found = std::ranges::find(texts, text, &Child::text);
+    return found != texts.end() ? found->node.get() : nullptr;
+  }
+  const auto found = std::ranges::lower_bound(texts, text, {}, &Child::text);
   return found != texts.end() && found->text == text ? found->node.get() : nullptr;
 }
 
@@ -124,6 +127,15 @@ Route& RouteTree::at(std::string_view pattern) {
     refuse_pattern(pattern, "differs from \"" + node->pattern +
                                 "\" only in the names of its parameters; use the same names");
   return *node->route;
+}
+
+void RouteTree::build_index() {
+  std::vector<RouteIndex::Entry> texts;
+  visit(root_, [&texts](const std::string& pattern, const Route& route) {
+    if (route.names.empty() && !pattern.contains('%'))
+      texts.push_back({.hash = 0, .pattern = pattern, .route = &route});
+  });
+  index_.build(texts);
 }
 
 RouteMatch RouteTree::match(std::string_view path) const {

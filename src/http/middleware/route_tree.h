@@ -13,6 +13,8 @@
 #include <tambour/http/handler.h>
 #include <tambour/http/method.h>
 
+#include "http/middleware/route_index.h"
+
 namespace tambour::http {
 
 /// What a pattern has: a handler for each method.
@@ -39,6 +41,14 @@ class RouteTree {
   /// pattern is malformed, or has the same parameters with other names.
   [[nodiscard]] Route& at(std::string_view pattern);
 
+  /// To be called when all routes are complete, before the functions that find them. The tree is
+  /// not moved any more. Throws std::bad_alloc.
+  void build_index();
+  /// The route whose pattern is `path`, for a path without percent signs. Null if there is none;
+  /// another pattern may match then.
+  [[nodiscard]] const RouteIndex::Entry* find_text(std::string_view path) const noexcept {
+    return index_.find(path);
+  }
   /// `path` begins with "/". The route is null if no pattern matches.
   [[nodiscard]] RouteMatch match(std::string_view path) const;
 
@@ -70,6 +80,7 @@ class RouteTree {
                     const std::function<void(const std::string& pattern, Route& route)>& entry);
 
   Node root_;
+  RouteIndex index_;
 };
 
 }  // namespace tambour::http

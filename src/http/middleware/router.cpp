@@ -44,6 +44,9 @@ struct Routes {
   [[nodiscard]] Task<> start(Request& request, Response& response) const;
   [[nodiscard]] const Handler* find_host(std::string_view authority) const noexcept;
   [[nodiscard]] Task<> start_route(Request& request, Response& response) const;
+  /// The handler of a route; a response if it has none for the method.
+  [[nodiscard]] static Task<> start_handler(const Route& route, const Method& method,
+                                            Request& request, Response& response);
 };
 
 bool matches_host(std::string_view name, std::string_view host) noexcept {
@@ -54,7 +57,6 @@ bool matches_host(std::string_view name, std::string_view host) noexcept {
 }
 
 const Handler* Routes::find_host(std::string_view authority) const noexcept {
-  if (hosts.empty()) return nullptr;
   const auto parsed = parse_host_and_port(authority);
   if (!parsed) return nullptr;
   std::string_view host = parsed->host;
@@ -66,8 +68,10 @@ const Handler* Routes::find_host(std::string_view authority) const noexcept {
 }
 
 Task<> Routes::start(Request& request, Response& response) const {
-  if (const Handler* const host = find_host(request.head().authority))
-    return host->start(request, response);
+  if (!hosts.empty()) {
+    if (const Handler* const host = find_host(request.head().authority))
+      return host->start(request, response);
+  }
   return start_route(request, response);
 }
 
@@ -84,19 +88,29 @@ Task<> Routes::start_route(Request& request, Response& response) const {
     static_cast<void>(response.send(Status::no_content));
     return {};
   }
-  RouteMatch match = tree.match(head.path());
+  const std::string_view path = head.path();
+  if (const RouteIndex::Entry* const text = tree.find_text(path)) {
+    request.set_route(text->pattern);
+    return start_handler(*text->route, method, request, response);
+  }
+  RouteMatch match = tree.match(path);
   if (match.route == nullptr) {
     if (not_found) return not_found.start(request, response);
     static_cast<void>(response.send_error(Status::not_found));
     return {};
   }
   request.set_route(match.pattern);
-  if (const Handler* const handler = match.route->find(method)) {
+  if (match.route->find(method) != nullptr) {
     for (std::size_t i = 0; i < match.parameters.size(); ++i)
       request.set_parameter(match.route->names[i], std::move(match.parameters[i]));
-    return handler->start(request, response);
   }
-  static_cast<void>(response.headers().set("Allow", match.route->allowed()));
+  return start_handler(*match.route, method, request, response);
+}
+
+Task<> Routes::start_handler(const Route& route, const Method& method, Request& request,
+                             Response& response) {
+  if (const Handler* const handler = route.find(method)) return handler->start(request, response);
+  static_cast<void>(response.headers().set("Allow", route.allowed()));
   if (method == Method::options) {
     static_cast<void>(response.send(Status::no_content));
   } else {
@@ -171,6 +185,7 @@ Handler Router::handler(std::source_location at) && {
   const std::unique_ptr<State> state = std::exchange(state_, std::make_unique<State>());
   auto routes = std::make_shared<Routes>();
   routes->tree = std::move(state->tree);
+  routes->tree.build_index();
   routes->not_found = std::move(state->not_found);
   // The longest name first, so that "a.example.org" precedes "*.example.org", and that "*.org".
   std::ranges::stable_sort(state->hosts, [](const auto& one, const auto& other) {

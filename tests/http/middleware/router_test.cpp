@@ -90,6 +90,31 @@ TEST_F(HttpRouter, decodes_segments_after_dividing_the_path) {
   EXPECT_EQ(get("/a%2Fb"), "404");
 }
 
+/// Patterns without parameters are found by the whole path.
+TEST_F(HttpRouter, finds_text_patterns_of_any_length) {
+  std::vector<std::string> patterns = {"/100%", "/a%62", "/%61b", "/x y"};
+  std::string prefix = "/";
+  for (int i = 0; i < 100; ++i) {
+    patterns.push_back(prefix += static_cast<char>('a' + i % 26));
+    patterns.push_back(prefix + "/end");
+  }
+  Router router;
+  for (const std::string& pattern : patterns) router.get(pattern, named(pattern));
+  router.get("/{other}", named("other", {"other"}));
+  serve_routes(std::move(router));
+  for (std::size_t i = 4; i < patterns.size(); ++i) {
+    EXPECT_EQ(get(patterns[i]), patterns[i]);
+    EXPECT_EQ(get(patterns[i] + "?a=/b"), patterns[i]);
+  }
+  EXPECT_EQ(get("/100%25"), "/100%");
+  EXPECT_EQ(get("/%61"), "/a");  // Decoded.
+  EXPECT_EQ(get("/a%2562"), "/a%62");
+  EXPECT_EQ(get("/%2561b"), "/%61b");
+  EXPECT_EQ(get("/x%20y"), "/x y");
+  EXPECT_EQ(get("/ab/en"), "404");
+  EXPECT_EQ(get("/A"), "other other=A");
+}
+
 TEST_F(HttpRouter, goes_back_if_a_more_precise_pattern_has_no_end) {
   Router router;
   router.get("/a/b/c", named("abc"))
