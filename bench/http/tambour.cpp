@@ -19,7 +19,7 @@ namespace http = tambour::http;
 class Tambour {
  public:
   explicit Tambour(const bench::ServerOptions& options)
-      : body_(std::string(std::size_t(options.answer_bytes), 'b')), server_(listen(options)) {}
+      : text_(std::size_t(options.answer_bytes), 'b'), body_(text_), server_(listen(options)) {}
 
   void run() { loop_.run(); }
 
@@ -30,7 +30,12 @@ class Tambour {
  private:
   void answer(http::Response& response) const {
     response.headers().set("Content-Type", "text/plain");
-    response.send(body_.slice());
+    // Long texts are shared by all responses.
+    if (text_.size() <= copied_bytes_max) {
+      response.send(text_);
+    } else {
+      response.send(body_.slice());
+    }
   }
 
   static void answer(http::Response& response, const std::string& text) {
@@ -129,6 +134,9 @@ class Tambour {
         loop_, tambour::Endpoint::loopback_v4(options.port), handler(options), std::move(mode)));
   }
 
+  static constexpr std::size_t copied_bytes_max = 1024;
+
+  std::string text_;
   tambour::Buffer body_;
   tambour::EventLoop loop_;
   bench::Observed observed_{loop_};

@@ -81,9 +81,10 @@ class Response {
   /// pipelined requests; call flush() to send it earlier. Fails with
   /// http::ErrorCode::response_begun, with interim_status or bad_status if the status is not
   /// between 200 and 999, with bad_reason, and with response_too_long if a status without a body
-  /// (204, 304) has one; nothing is sent then. Throws std::bad_alloc.
+  /// (204, 304) has one; nothing is sent then. Throws std::bad_alloc. A text is copied; short ones
+  /// behind the head, which is faster than a Buffer.
   Result<> send(Buffer body);
-  Result<> send(std::string_view body) { return send(Buffer(body)); }
+  Result<> send(std::string_view body);
   /// Sets the status too.
   Result<> send(Status status, std::string_view body = {}) {
     set_status(status);
@@ -186,6 +187,9 @@ class Response {
   /// Called before a handler is started. If the handler fails, the error response keeps the fields
   /// that are set now.
   void keep_fields() noexcept { fields_kept_ = head_.fields.size(); }
+  /// A whole response with a body of `size` bytes, which `send` passes on.
+  template <class Send>
+  [[nodiscard]] Result<> send_whole(std::size_t size, Send send);
   [[nodiscard]] Result<> begin();
   [[nodiscard]] Result<> prepare(std::uint64_t bytes);
   [[nodiscard]] Task<Result<>> write_checked(Buffer piece);

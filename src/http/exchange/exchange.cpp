@@ -305,6 +305,13 @@ void detail::Exchange::note_begin() noexcept {
   begun_at_ = loop_.now();
 }
 
+/// A whole response was queued.
+void detail::Exchange::note_end(std::size_t body_bytes) noexcept {
+  note_begin();
+  count_sent(body_bytes);
+  has_ended_ = true;
+}
+
 Result<> detail::Exchange::begin(ResponseHead& head, BodyPlan plan) {
   Appending appending(is_broken_);
   complete_plan(plan);
@@ -320,11 +327,16 @@ Result<> detail::Exchange::send(ResponseHead& head, BodyPlan plan, Buffer&& body
   complete_plan(plan);
   const std::size_t size = body.size();
   const Result<> begun = wire_.send(head, plan, std::move(body));
-  if (begun) {
-    note_begin();
-    count_sent(size);
-    has_ended_ = true;
-  }
+  if (begun) note_end(size);
+  appending.complete();
+  return begun;
+}
+
+Result<> detail::Exchange::send_text(ResponseHead& head, BodyPlan plan, std::string_view body) {
+  Appending appending(is_broken_);
+  complete_plan(plan);
+  const Result<> begun = wire_.send_text(head, plan, body);
+  if (begun) note_end(body.size());
   appending.complete();
   return begun;
 }

@@ -198,6 +198,8 @@ class Exchange final : public ResponseSink, public BodyStream {
 
   [[nodiscard]] Result<> begin(ResponseHead& head, BodyPlan plan) override;
   [[nodiscard]] Result<> send(ResponseHead& head, BodyPlan plan, Buffer&& body) override;
+  [[nodiscard]] Result<> send_text(ResponseHead& head, BodyPlan plan,
+                                   std::string_view body) override;
   [[nodiscard]] Task<Result<>> write(Buffer&& piece) override;
   [[nodiscard]] Task<Result<>> write_file(const File& file, std::uint64_t offset,
                                           std::uint64_t size) override;
@@ -224,6 +226,7 @@ class Exchange final : public ResponseSink, public BodyStream {
   void restart_response() noexcept;
   void complete_plan(BodyPlan& plan) const noexcept;
   void note_begin() noexcept;
+  void note_end(std::size_t body_bytes) noexcept;
   void complete_response(bool has_failed);
   void answer_error(Status status, std::string_view detail);
   void render(Status status, std::string_view detail);

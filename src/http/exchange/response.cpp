@@ -21,12 +21,12 @@ bool Response::has_failed() const noexcept {
 
 void Response::abort() noexcept { checked(exchange_, "Response::abort()").cut_response(); }
 
-Result<> Response::send(Buffer body) {
+template <class Send>
+[[gnu::always_inline]] inline Result<> Response::send_whole(std::size_t size, Send send) {
   const detail::Exchange& exchange = checked(exchange_, "Response::send()");
   exchange.check_thread();
   if (state_ != State::none) return failure(ErrorCode::response_begun);
   if (class_of(head_.status) == 1) return failure(ErrorCode::interim_status);
-  const std::size_t size = body.size();
   BodyPlan plan{.kind = BodyPlan::Kind::known, .length = size};
   if (exchange.is_bodiless(head_.status)) {
     if (size > 0) return failure(ErrorCode::response_too_long);
@@ -36,9 +36,20 @@ Result<> Response::send(Buffer body) {
     if (!length_) plan.kind = BodyPlan::Kind::none;
     plan.length = length_.value_or(0);
   }
-  const Result<> sent = sink_->send(head_, plan, std::move(body));
+  const Result<> sent = send(plan);
   if (sent) state_ = State::ended;
   return sent;
+}
+
+Result<> Response::send(Buffer body) {
+  return send_whole(
+      body.size(), [&](const BodyPlan& plan) { return sink_->send(head_, plan, std::move(body)); });
+}
+
+Result<> Response::send(std::string_view body) {
+  if (body.size() > ResponseSink::text_bytes_max) return send(Buffer(body));
+  return send_whole(body.size(),
+                    [&](const BodyPlan& plan) { return sink_->send_text(head_, plan, body); });
 }
 
 Result<> Response::send_error(Status status, std::string_view detail) {

@@ -1,7 +1,9 @@
 // Where a Response puts its parts, and filters in front of it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 #include <tambour/base/result.h>
 #include <tambour/bytes/buffer.h>
@@ -19,6 +21,9 @@ namespace tambour::http {
 /// valid: that it has not ended, and that the body has the length that was stated.
 class ResponseSink {
  public:
+  /// Copying a text of this size takes less than linking its block.
+  static constexpr std::size_t text_bytes_max = 1024;
+
   ResponseSink(const ResponseSink&) = delete;
   ResponseSink& operator=(const ResponseSink&) = delete;
 
@@ -27,6 +32,11 @@ class ResponseSink {
   [[nodiscard]] virtual Result<> begin(ResponseHead& head, BodyPlan plan) = 0;
   /// A whole response.
   [[nodiscard]] virtual Result<> send(ResponseHead& head, BodyPlan plan, Buffer&& body) = 0;
+  /// The same with a body of at most text_bytes_max bytes, which is copied.
+  [[nodiscard]] virtual Result<> send_text(ResponseHead& head, BodyPlan plan,
+                                           std::string_view body) {
+    return send(head, plan, Buffer(body));
+  }
   [[nodiscard]] virtual Task<Result<>> write(Buffer&& piece) = 0;
   [[nodiscard]] virtual Task<Result<>> write_file(const File& file, std::uint64_t offset,
                                                   std::uint64_t size) = 0;

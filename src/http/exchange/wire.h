@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include <tambour/base/result.h>
@@ -66,6 +67,11 @@ class Wire {
     const Result<> begun = begin(head, plan);
     if (begun && plan.is_sent) write(std::move(body));
     return begun;
+  }
+  /// The same with a short body, which is copied.
+  [[nodiscard]] virtual Result<> send_text(const ResponseHead& head, const BodyPlan& plan,
+                                           std::string_view body) {
+    return send(head, plan, Buffer(body));
   }
   /// Queues an interim response, unless the client or this wire does not support any.
   [[nodiscard]] virtual Result<> begin_interim(const ResponseHead& /*head*/) { return {}; }

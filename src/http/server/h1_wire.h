@@ -25,23 +25,24 @@
 
 namespace tambour::http {
 
-/// One wire carries all messages of a connection, one after the other. The connection reads heads,
-/// and sends what is queued when no handler does.
+/// One wire carries all messages of a connection, one after the other. The
+/// connection reads heads, and sends what is queued when no handler does.
 ///
-/// Ownership: owned by the connection; owns the stream. Thread: that of the loop.
+/// Ownership: owned by the connection; owns the stream. Thread: that of the
+/// loop.
 class H1Wire final : public Wire {
- public:
+public:
   /// `server` must outlive the wire.
-  H1Wire(SocketStream stream, ServerOnLoop& server);
+  H1Wire(SocketStream stream, ServerOnLoop &server);
   ~H1Wire() = default;
 
   /// To be called before anything else.
-  void attach(detail::Exchange& exchange) noexcept { exchange_ = &exchange; }
+  void attach(detail::Exchange &exchange) noexcept { exchange_ = &exchange; }
 
-  [[nodiscard]] SocketStream& socket() noexcept { return stream_; }
-  [[nodiscard]] Input& input() noexcept { return input_; }
-  [[nodiscard]] Output& output() noexcept { return output_; }
-  [[nodiscard]] detail::h1::RequestParser& parser() noexcept { return parser_; }
+  [[nodiscard]] SocketStream &socket() noexcept { return stream_; }
+  [[nodiscard]] Input &input() noexcept { return input_; }
+  [[nodiscard]] Output &output() noexcept { return output_; }
+  [[nodiscard]] detail::h1::RequestParser &parser() noexcept { return parser_; }
 
   /// The head of a request has been parsed.
   void start() noexcept { is_persistent_ = parser_.is_persistent(); }
@@ -49,48 +50,66 @@ class H1Wire final : public Wire {
   [[nodiscard]] bool is_persistent() const noexcept { return is_persistent_; }
 
   [[nodiscard]] Task<Result<Buffer>> read(std::size_t bytes_max) override;
-  [[nodiscard]] std::optional<std::uint64_t> body_length() const noexcept override;
-  [[nodiscard]] std::optional<std::uint64_t> body_bytes_left() const noexcept override {
+  [[nodiscard]] std::optional<std::uint64_t>
+  body_length() const noexcept override;
+  [[nodiscard]] std::optional<std::uint64_t>
+  body_bytes_left() const noexcept override {
     return parser_.bytes_left();
   }
-  [[nodiscard]] bool is_body_complete() const noexcept override { return parser_.is_complete(); }
-  [[nodiscard]] const Fields& trailers() const noexcept override { return parser_.trailers(); }
+  [[nodiscard]] bool is_body_complete() const noexcept override {
+    return parser_.is_complete();
+  }
+  [[nodiscard]] const Fields &trailers() const noexcept override {
+    return parser_.trailers();
+  }
   void set_body_bytes_max(std::uint64_t bytes_max) noexcept override {
     parser_.set_body_bytes_max(bytes_max);
   }
   void watch() override;
   void stop_watching() noexcept override { watching_.reset(); }
 
-  [[nodiscard]] Result<> begin(const ResponseHead& head, const BodyPlan& plan) override;
-  [[nodiscard]] Result<> send(const ResponseHead& head, const BodyPlan& plan,
-                              Buffer&& body) override;
-  [[nodiscard]] Result<> begin_interim(const ResponseHead& head) override;
-  void write(Buffer&& piece) override;
-  [[nodiscard]] Task<Result<>> write_file(const File& file, std::uint64_t offset,
+  [[nodiscard]] Result<> begin(const ResponseHead &head,
+                               const BodyPlan &plan) override;
+  [[nodiscard]] Result<> send(const ResponseHead &head, const BodyPlan &plan,
+                              Buffer &&body) override;
+  [[nodiscard]] Result<> send_text(const ResponseHead &head,
+                                   const BodyPlan &plan,
+                                   std::string_view body) override {
+    return append_head(head, plan, plan.is_sent ? body : std::string_view());
+  }
+  [[nodiscard]] Result<> begin_interim(const ResponseHead &head) override;
+  void write(Buffer &&piece) override;
+  [[nodiscard]] Task<Result<>> write_file(const File &file,
+                                          std::uint64_t offset,
                                           std::uint64_t size) override;
-  [[nodiscard]] Result<> end(const Fields& trailers) override;
+  [[nodiscard]] Result<> end(const Fields &trailers) override;
   [[nodiscard]] Task<Result<>> flush() override { return output_.flush(); }
 
   [[nodiscard]] ByteStream take_stream() override;
   [[nodiscard]] bool is_connection() const noexcept override { return true; }
-  [[nodiscard]] const SocketStream& stream() const noexcept override { return stream_; }
+  [[nodiscard]] const SocketStream &stream() const noexcept override {
+    return stream_;
+  }
 
- private:
-  [[nodiscard]] Result<> append_head(const ResponseHead& head, const BodyPlan& plan,
+private:
+  [[nodiscard]] Result<> append_head(const ResponseHead &head,
+                                     const BodyPlan &plan,
                                      std::string_view body);
-  [[nodiscard]] detail::h1::BodyFraming framing_of(const BodyPlan& plan) const noexcept;
+  [[nodiscard]] detail::h1::BodyFraming
+  framing_of(const BodyPlan &plan) const noexcept;
   [[nodiscard]] Task<> watch_client();
 
-  EventLoop& loop_;
-  ServerOnLoop& server_;
-  detail::Exchange* exchange_ = nullptr;
+  EventLoop &loop_;
+  ServerOnLoop &server_;
+  detail::Exchange *exchange_ = nullptr;
   SocketStream stream_;
   Input input_;
   Output output_;
   detail::h1::RequestParser parser_;
-  detail::h1::BodyFraming framing_;  ///< Of the response.
+  detail::h1::BodyFraming framing_; ///< Of the response.
   bool is_persistent_ = true;
-  std::unique_ptr<TaskScope> watching_;  ///< At most one task, which reads ahead.
+  std::unique_ptr<TaskScope>
+      watching_; ///< At most one task, which reads ahead.
 };
 
-}  // namespace tambour::http
+} // namespace tambour::http
