@@ -65,7 +65,7 @@ class Stream : public IoHandle {
   void cancel_read() noexcept { stop_waiting(false); }
   void cancel_write() noexcept { stop_waiting(true); }
 
-  class Read final : public detail::IoWait {
+  class Read : public detail::IoWait {
    public:
     static constexpr bool is_cancel_safe = true;
 
@@ -73,9 +73,10 @@ class Stream : public IoHandle {
         : detail::IoWait(stream, Events::read, stream.first_read()), into_(into) {}
     [[nodiscard]] Result<std::size_t> await_resume() const noexcept;
 
-   private:
+   protected:
     [[nodiscard]] bool step(detail::loop::Core& core) noexcept override;
 
+   private:
     std::span<std::byte> into_;
   };
 

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <exception>
-#include <span>
-#include <string_view>
 #include <utility>
 
 #include <tambour/net/stream_error.h>
@@ -60,10 +58,9 @@ Task<> H1Connection::serve(Result<std::size_t> received) {
   SocketStream& stream = wire_.socket();
   Output& output = wire_.output();
   bool more = end_receiving(received);
-  // In the memory of the server, until the next wait of this task.
-  std::string_view arrived = more ? server_.input_text(*received) : std::string_view();
+  if (more) wire_.receive(server_.input_text(*received));
   while (more) {
-    const Result<bool> has_head = parse_head(std::exchange(arrived, {}));
+    const Result<bool> has_head = wire_.parse_head();
     if (!has_head) {
       const bool is_other = !has_served_ && has_http_2_preface(wire_.input().bytes());
       is_http_2_ = is_other && options().http_2.is_enabled;
@@ -78,10 +75,9 @@ Task<> H1Connection::serve(Result<std::size_t> received) {
         while (output.begin_writing()) output.end_writing(co_await stream.write(output.sending()));
       }
       if (!begin_receiving()) break;
-      const std::span<std::byte> memory = server_.input_memory();
-      const Result<std::size_t> got = co_await stream.read(memory);
+      const Result<std::size_t> got = co_await ReadRequests(stream, server_);
       more = end_receiving(got);
-      if (more) arrived = server_.input_text(*got);
+      if (more) wire_.receive(server_.input_text(*got));
       continue;
     }
     while (more && budget_.is_exhausted(detail::loop::core_of(loop_)))
@@ -90,6 +86,7 @@ Task<> H1Connection::serve(Result<std::size_t> received) {
     begin_request();
     exchange_.start_handler();
     if (!exchange_.handlers().empty()) {
+      wire_.keep_arrived();
       // The handler waits. Earlier responses must not wait for it.
       if (!output.queue().empty() && !output.write_now())
         static_cast<void>(co_await output.flush());
@@ -101,30 +98,18 @@ Task<> H1Connection::serve(Result<std::size_t> received) {
         !wire_.is_persistent())
       break;
     const bool is_sent_now = output.queue().size() >= collected_bytes_max || !parser.is_complete();
-    if (is_sent_now && !output.write_now()) static_cast<void>(co_await output.flush());
+    if (is_sent_now && !output.write_now()) {
+      wire_.keep_arrived();
+      static_cast<void>(co_await output.flush());
+    }
     if (!parser.is_complete()) more = co_await exchange_.discard_body();
     parser.restart();
   }
   if (is_released_) co_return;
+  wire_.keep_arrived();
   if (!exchange_.is_tunnel() && !is_http_2_) co_await close_gracefully();
   if (const std::exception_ptr thrown = exchange_.take_exception(); thrown != nullptr)
     std::rethrow_exception(thrown);
-}
-
-/// Parses the next head. `arrived` follows the bytes of the input. What is left of it moves to the
-/// input, before the handler or another connection can use its memory.
-Result<bool> H1Connection::parse_head(std::string_view arrived) {
-  Buffer& bytes = wire_.input().bytes();
-  if (!bytes.empty()) {
-    if (!arrived.empty()) bytes.append(arrived);
-    return wire_.parser().parse_head(bytes);
-  }
-  if (arrived.empty()) return false;
-  const Result<std::size_t> parsed = wire_.parser().parse_head(arrived);
-  arrived.remove_prefix(parsed.value_or(0));
-  if (!arrived.empty()) bytes.append(arrived);
-  if (!parsed) return std::unexpected(parsed.error());
-  return *parsed > 0;
 }
 
 /// Prepares to wait for more bytes of a head. Returns false if the connection has failed, or waits
@@ -181,6 +166,7 @@ bool H1Connection::end_receiving(Result<std::size_t> received) {
 /// Lets the other connections of the loop run before the next request, which has been received
 /// already. Returns false if this connection has failed, or its task was asked to stop.
 Task<bool> H1Connection::wait_for_next_iteration() {
+  wire_.keep_arrived();
   const bool is_flushed = (co_await wire_.output().flush()).has_value();
   if (is_flushed && co_await sleep_for(Duration::zero(), {})) co_return true;
   wire_.socket().close();

@@ -17,7 +17,6 @@
 #include <memory>
 #include <optional>
 #include <stop_token>
-#include <string_view>
 #include <utility>
 
 #include <tambour/base/clock.h>
@@ -67,7 +66,6 @@ class H1Connection final {
     void operator()() const noexcept { self.begin_drain(); }
   };
 
-  [[nodiscard]] Result<bool> parse_head(std::string_view arrived);
   [[nodiscard]] bool begin_receiving() noexcept;
   [[nodiscard]] bool begin_idle_wait() noexcept;
   [[nodiscard]] bool end_receiving(Result<std::size_t> received);

@@ -1,8 +1,9 @@
-// H1Wire: bodies, "100 Continue", files, and the persistence of a connection of
-// HTTP/1.
+// H1Wire: bodies, "100 Continue", files, and the persistence of a connection of HTTP/1.
 #include "http/server/h1_wire.h"
 
 #include <algorithm>
+#include <exception>
+#include <new>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -23,40 +24,69 @@ namespace {
 
 constexpr std::string_view continue_response = "HTTP/1.1 100 Continue\r\n\r\n";
 
-/// A part that sendfile(2) sends. Its last byte shows whether all of it is in
-/// the page cache.
+/// A part that sendfile(2) sends. Its last byte shows whether all of it is in the page cache.
 constexpr std::uint64_t direct_bytes = std::uint64_t{512} * 1024;
 
 std::string_view as_text(std::span<const std::byte> bytes) noexcept {
-  return {reinterpret_cast<const char *>(bytes.data()), bytes.size()};
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-} // namespace
+}  // namespace
 
-H1Wire::H1Wire(SocketStream stream, ServerOnLoop &server)
-    : loop_(stream.loop()), server_(server), stream_(std::move(stream)),
-      input_(stream_), output_(stream_, server.settings->options.write_timeout),
+H1Wire::H1Wire(SocketStream stream, ServerOnLoop& server)
+    : loop_(stream.loop()),
+      server_(server),
+      stream_(std::move(stream)),
+      input_(stream_),
+      output_(stream_, server.settings->options.write_timeout),
       parser_(server.settings->options.limits) {}
 
+void H1Wire::keep_arrived() {
+  if (is_arrived_lost_) [[unlikely]]
+    throw std::bad_alloc();
+  if (arrived_.empty()) return;
+  input_.bytes().append(arrived_);
+  arrived_ = {};
+  server_.set_input_user(nullptr);
+}
+
+void H1Wire::leave_input_memory() noexcept {
+  try {
+    input_.bytes().append(arrived_);
+  } catch (const std::exception&) {
+    is_arrived_lost_ = true;  // The connection fails when it needs the bytes.
+  }
+  arrived_ = {};
+}
+
+Result<bool> H1Wire::parse_head() {
+  if (arrived_.empty() && input_.bytes().empty() && !is_arrived_lost_) return false;
+  if (arrived_.empty() || !input_.bytes().empty()) return parser_.parse_head(kept_input());
+  const Result<std::size_t> parsed = parser_.parse_head(arrived_);
+  if (!parsed || *parsed == 0) {
+    keep_arrived();
+    return parsed ? Result<bool>(false) : std::unexpected(parsed.error());
+  }
+  arrived_.remove_prefix(*parsed);
+  server_.set_input_user(arrived_.empty() ? nullptr : this);
+  return true;
+}
+
 std::optional<std::uint64_t> H1Wire::body_length() const noexcept {
-  const detail::h1::BodyFraming &framing = parser_.framing();
-  if (framing.kind == detail::h1::BodyKind::chunked)
-    return std::nullopt;
+  const detail::h1::BodyFraming& framing = parser_.framing();
+  if (framing.kind == detail::h1::BodyKind::chunked) return std::nullopt;
   return framing.kind == detail::h1::BodyKind::length ? framing.length : 0;
 }
 
 Task<Result<Buffer>> H1Wire::read(std::size_t bytes_max) {
-  detail::Exchange &exchange = *exchange_;
+  detail::Exchange& exchange = *exchange_;
   Buffer piece;
   while (!exchange.body_error()) {
-    const Result<std::size_t> parsed =
-        parser_.read_body(input_.bytes(), piece, bytes_max);
-    if (!parsed)
-      co_return exchange.fail_body(parsed.error());
+    const Result<std::size_t> parsed = parser_.read_body(kept_input(), piece, bytes_max);
+    if (!parsed) co_return exchange.fail_body(parsed.error());
     if (*parsed > 0 || parser_.is_complete()) {
       exchange.body_arrived(*parsed);
-      if (exchange.is_watched())
-        watch();
+      if (exchange.is_watched()) watch();
       co_return piece;
     }
     if (exchange.begin_body_wait()) {
@@ -64,124 +94,101 @@ Task<Result<Buffer>> H1Wire::read(std::size_t bytes_max) {
       output_.queue().append(continue_response);
       appending.complete();
       const Result<> sent = co_await flush();
-      if (!sent)
-        co_return exchange.fail_body(sent.error());
+      if (!sent) co_return exchange.fail_body(sent.error());
     }
     // Not loop_.now(), which is the time before the handler has computed.
     const std::int64_t begin_ns = detail::loop::core_of(loop_).clock_ns();
     input_.begin_until(exchange.body_deadline(begin_ns));
-    const Result<std::size_t> got =
-        input_.end(co_await stream_.read(input_.bytes(), read_bytes));
-    if (!got)
-      co_return exchange.fail_body(got.error());
+    const Result<std::size_t> got = input_.end(co_await stream_.read(input_.bytes(), read_bytes));
+    if (!got) co_return exchange.fail_body(got.error());
     exchange.use_body_time(begin_ns, *got);
-    if (*got > 0)
-      continue;
+    if (*got > 0) continue;
     if (const Result<> ended = parser_.end_input(input_.bytes()); !ended)
       co_return exchange.fail_body(ended.error());
   }
   co_return std::unexpected(exchange.body_error());
 }
 
-/// The bytes of a body are read only when the handler asks for them, so that it
-/// slows down a client that sends faster: the watch begins at the end of the
-/// body.
+/// The bytes of a body are read only when the handler asks for them, so that it slows down a client
+/// that sends faster: the watch begins at the end of the body.
 void H1Wire::watch() {
-  if (!parser_.is_complete() || !stream_.is_open())
-    return;
-  if (watching_ != nullptr)
-    return;
+  if (!parser_.is_complete() || !stream_.is_open()) return;
+  if (watching_ != nullptr) return;
+  keep_arrived();
   auto scope = std::make_unique<TaskScope>(loop_);
   scope->spawn(watch_client());
   watching_ = std::move(scope);
 }
 
-/// Reads ahead until the client has closed the connection. The end of TLS is a
-/// message, too, which only a read finds.
+/// Reads ahead until the client has closed the connection. The end of TLS is a message, too, which
+/// only a read finds.
 Task<> H1Wire::watch_client() {
   while (input_.bytes().size() < read_bytes) {
-    const Result<std::size_t> got =
-        co_await stream_.read(input_.bytes(), read_bytes);
-    if (got && *got > 0)
-      continue;
-    if (!got)
-      output_.fail(got.error());
+    const Result<std::size_t> got = co_await stream_.read(input_.bytes(), read_bytes);
+    if (got && *got > 0) continue;
+    if (!got) output_.fail(got.error());
     exchange_->disconnected();
     co_return;
   }
-  // What the client sends now stays in the socket. The kernel still says when
-  // the client has closed the connection, except to select(2).
-  if (co_await wait_ready(stream_.fd(), Events::closed))
-    exchange_->disconnected();
+  // What the client sends now stays in the socket. The kernel still says when the client has
+  // closed the connection, except to select(2).
+  if (co_await wait_ready(stream_.fd(), Events::closed)) exchange_->disconnected();
 }
 
-detail::h1::BodyFraming
-H1Wire::framing_of(const BodyPlan &plan) const noexcept {
+detail::h1::BodyFraming H1Wire::framing_of(const BodyPlan& plan) const noexcept {
   if (plan.kind == BodyPlan::Kind::known)
     return {.kind = detail::h1::BodyKind::length, .length = plan.length};
-  if (plan.kind != BodyPlan::Kind::unknown)
-    return {};
+  if (plan.kind != BodyPlan::Kind::unknown) return {};
   const bool is_old = parser_.head().version == Version::http_1_0;
-  return {.kind = is_old ? detail::h1::BodyKind::until_close
-                         : detail::h1::BodyKind::chunked};
+  return {.kind = is_old ? detail::h1::BodyKind::until_close : detail::h1::BodyKind::chunked};
 }
 
-Result<> H1Wire::begin(const ResponseHead &head, const BodyPlan &plan) {
+Result<> H1Wire::begin(const ResponseHead& head, const BodyPlan& plan) {
   return append_head(head, plan, {});
 }
 
-Result<> H1Wire::send(const ResponseHead &head, const BodyPlan &plan,
-                      Buffer &&body) {
+Result<> H1Wire::send(const ResponseHead& head, const BodyPlan& plan, Buffer&& body) {
   const std::span<const std::byte> front = body.front();
-  const bool is_copied = front.size() == body.size() &&
-                         front.size() <= ResponseSink::text_bytes_max;
-  const Result<> begun =
-      append_head(head, plan, is_copied && plan.is_sent ? as_text(front) : "");
-  if (begun && !is_copied && plan.is_sent)
-    write(std::move(body));
+  const bool is_copied =
+      front.size() == body.size() && front.size() <= ResponseSink::text_bytes_max;
+  const Result<> begun = append_head(head, plan, is_copied && plan.is_sent ? as_text(front) : "");
+  if (begun && !is_copied && plan.is_sent) write(std::move(body));
   return begun;
 }
 
 /// `body` is all of it, or empty.
-Result<> H1Wire::append_head(const ResponseHead &head, const BodyPlan &plan,
+Result<> H1Wire::append_head(const ResponseHead& head, const BodyPlan& plan,
                              std::string_view body) {
   detail::h1::HeadOptions options{.framing = framing_of(plan), .body = body};
-  // A client that waits for "100 Continue" may send the body after this
-  // response, or may not.
+  // A client that waits for "100 Continue" may send the body after this response, or may not.
   const bool awaits_continue =
-      exchange_->expects_continue() && input_.bytes().empty();
-  bool stays =
-      is_persistent_ && !plan.is_last && !awaits_continue &&
-      options.framing.kind != detail::h1::BodyKind::until_close &&
-      !detail::FieldWriter::has_token(head.fields, "Connection", "close");
+      exchange_->expects_continue() && input_.bytes().empty() && arrived_.empty();
+  bool stays = is_persistent_ && !plan.is_last && !awaits_continue &&
+               options.framing.kind != detail::h1::BodyKind::until_close &&
+               !detail::FieldWriter::has_token(head.fields, "Connection", "close");
   if (plan.kind == BodyPlan::Kind::tunnel) {
     stays = false;
-    if (head.status == Status::switching_protocols)
-      options.connection = "upgrade";
+    if (head.status == Status::switching_protocols) options.connection = "upgrade";
   } else if (!stays) {
     options.connection = "close";
   } else if (parser_.head().version == Version::http_1_0) {
     options.connection = "keep-alive";
   }
   options.date_line = server_.date_line(detail::loop::core_of(loop_));
-  const Result<> appended =
-      detail::h1::append_head(output_.queue(), head, options);
-  if (!appended)
-    return appended;
+  const Result<> appended = detail::h1::append_head(output_.queue(), head, options);
+  if (!appended) return appended;
   is_persistent_ = stays;
   framing_ = options.framing;
   return {};
 }
 
-Result<> H1Wire::begin_interim(const ResponseHead &head) {
-  if (parser_.head().version == Version::http_1_0)
-    return {};
+Result<> H1Wire::begin_interim(const ResponseHead& head) {
+  if (parser_.head().version == Version::http_1_0) return {};
   return detail::h1::append_head(output_.queue(), head, {});
 }
 
-void H1Wire::write(Buffer &&piece) {
-  if (piece.empty())
-    return;
+void H1Wire::write(Buffer&& piece) {
+  if (piece.empty()) return;
   if (framing_.kind == detail::h1::BodyKind::chunked) {
     detail::h1::append_chunk(output_.queue(), std::move(piece));
   } else {
@@ -189,20 +196,16 @@ void H1Wire::write(Buffer &&piece) {
   }
 }
 
-Result<> H1Wire::end(const Fields &trailers) {
-  if (framing_.kind != detail::h1::BodyKind::chunked)
-    return {};
+Result<> H1Wire::end(const Fields& trailers) {
+  if (framing_.kind != detail::h1::BodyKind::chunked) return {};
   return detail::h1::append_last_chunk(output_.queue(), trailers);
 }
 
-Task<Result<>> H1Wire::write_file(const File &file, std::uint64_t offset,
-                                  std::uint64_t size) {
-  bool may_be_direct =
-      framing_.kind == detail::h1::BodyKind::length && stream_.tls() == nullptr;
+Task<Result<>> H1Wire::write_file(const File& file, std::uint64_t offset, std::uint64_t size) {
+  bool may_be_direct = framing_.kind == detail::h1::BodyKind::length && stream_.tls() == nullptr;
   while (size > 0) {
     std::uint64_t part = std::min(size, direct_bytes);
-    // The head, and what is in front of it, is better sent together with the
-    // first bytes.
+    // The head, and what is in front of it, is better sent together with the first bytes.
     const bool is_direct = may_be_direct && output_.queue().empty() &&
                            detail::files::is_cached(loop_, file, offset, part);
     Result<> sent;
@@ -219,16 +222,13 @@ Task<Result<>> H1Wire::write_file(const File &file, std::uint64_t offset,
       part = std::min(part, copied_bytes);
       sent = co_await copy_file(file, offset, part, *exchange_);
     }
-    if (!sent)
-      co_return sent;
+    if (!sent) co_return sent;
     offset += part;
     size -= part;
   }
   co_return {};
 }
 
-ByteStream H1Wire::take_stream() {
-  return ByteStream(std::move(stream_), std::move(input_.bytes()));
-}
+ByteStream H1Wire::take_stream() { return ByteStream(std::move(stream_), std::move(kept_input())); }
 
-} // namespace tambour::http
+}  // namespace tambour::http

@@ -25,91 +25,95 @@
 
 namespace tambour::http {
 
-/// One wire carries all messages of a connection, one after the other. The
-/// connection reads heads, and sends what is queued when no handler does.
+/// One wire carries all messages of a connection, one after the other. The connection reads heads,
+/// and sends what is queued when no handler does.
 ///
-/// Ownership: owned by the connection; owns the stream. Thread: that of the
-/// loop.
-class H1Wire final : public Wire {
-public:
+/// Ownership: owned by the connection; owns the stream. Thread: that of the loop.
+class H1Wire final : public Wire, private InputUser {
+ public:
   /// `server` must outlive the wire.
-  H1Wire(SocketStream stream, ServerOnLoop &server);
-  ~H1Wire() = default;
+  H1Wire(SocketStream stream, ServerOnLoop& server);
+  ~H1Wire() {
+    if (!arrived_.empty()) server_.set_input_user(nullptr);
+  }
 
   /// To be called before anything else.
-  void attach(detail::Exchange &exchange) noexcept { exchange_ = &exchange; }
+  void attach(detail::Exchange& exchange) noexcept { exchange_ = &exchange; }
 
-  [[nodiscard]] SocketStream &socket() noexcept { return stream_; }
-  [[nodiscard]] Input &input() noexcept { return input_; }
-  [[nodiscard]] Output &output() noexcept { return output_; }
-  [[nodiscard]] detail::h1::RequestParser &parser() noexcept { return parser_; }
+  [[nodiscard]] SocketStream& socket() noexcept { return stream_; }
+  [[nodiscard]] Input& input() noexcept { return input_; }
+  [[nodiscard]] Output& output() noexcept { return output_; }
+  [[nodiscard]] detail::h1::RequestParser& parser() noexcept { return parser_; }
 
+  /// Bytes have arrived in the memory of the server. They stay there until they are parsed, or
+  /// until keep_arrived().
+  void receive(std::string_view bytes) noexcept { arrived_ = bytes; }
+  /// Moves what has arrived to the input, before the task waits or the input is used. Throws
+  /// std::bad_alloc.
+  void keep_arrived();
+  /// Parses the next head from the input and from what has arrived. Returns false if bytes are
+  /// missing; nothing is left in the memory of the server then, or after an error. Throws
+  /// std::bad_alloc.
+  [[nodiscard]] Result<bool> parse_head();
   /// The head of a request has been parsed.
   void start() noexcept { is_persistent_ = parser_.is_persistent(); }
   /// True if the connection may carry a further request.
   [[nodiscard]] bool is_persistent() const noexcept { return is_persistent_; }
 
   [[nodiscard]] Task<Result<Buffer>> read(std::size_t bytes_max) override;
-  [[nodiscard]] std::optional<std::uint64_t>
-  body_length() const noexcept override;
-  [[nodiscard]] std::optional<std::uint64_t>
-  body_bytes_left() const noexcept override {
+  [[nodiscard]] std::optional<std::uint64_t> body_length() const noexcept override;
+  [[nodiscard]] std::optional<std::uint64_t> body_bytes_left() const noexcept override {
     return parser_.bytes_left();
   }
-  [[nodiscard]] bool is_body_complete() const noexcept override {
-    return parser_.is_complete();
-  }
-  [[nodiscard]] const Fields &trailers() const noexcept override {
-    return parser_.trailers();
-  }
+  [[nodiscard]] bool is_body_complete() const noexcept override { return parser_.is_complete(); }
+  [[nodiscard]] const Fields& trailers() const noexcept override { return parser_.trailers(); }
   void set_body_bytes_max(std::uint64_t bytes_max) noexcept override {
     parser_.set_body_bytes_max(bytes_max);
   }
   void watch() override;
   void stop_watching() noexcept override { watching_.reset(); }
 
-  [[nodiscard]] Result<> begin(const ResponseHead &head,
-                               const BodyPlan &plan) override;
-  [[nodiscard]] Result<> send(const ResponseHead &head, const BodyPlan &plan,
-                              Buffer &&body) override;
-  [[nodiscard]] Result<> send_text(const ResponseHead &head,
-                                   const BodyPlan &plan,
+  [[nodiscard]] Result<> begin(const ResponseHead& head, const BodyPlan& plan) override;
+  [[nodiscard]] Result<> send(const ResponseHead& head, const BodyPlan& plan,
+                              Buffer&& body) override;
+  [[nodiscard]] Result<> send_text(const ResponseHead& head, const BodyPlan& plan,
                                    std::string_view body) override {
     return append_head(head, plan, plan.is_sent ? body : std::string_view());
   }
-  [[nodiscard]] Result<> begin_interim(const ResponseHead &head) override;
-  void write(Buffer &&piece) override;
-  [[nodiscard]] Task<Result<>> write_file(const File &file,
-                                          std::uint64_t offset,
+  [[nodiscard]] Result<> begin_interim(const ResponseHead& head) override;
+  void write(Buffer&& piece) override;
+  [[nodiscard]] Task<Result<>> write_file(const File& file, std::uint64_t offset,
                                           std::uint64_t size) override;
-  [[nodiscard]] Result<> end(const Fields &trailers) override;
+  [[nodiscard]] Result<> end(const Fields& trailers) override;
   [[nodiscard]] Task<Result<>> flush() override { return output_.flush(); }
 
   [[nodiscard]] ByteStream take_stream() override;
   [[nodiscard]] bool is_connection() const noexcept override { return true; }
-  [[nodiscard]] const SocketStream &stream() const noexcept override {
-    return stream_;
-  }
+  [[nodiscard]] const SocketStream& stream() const noexcept override { return stream_; }
 
-private:
-  [[nodiscard]] Result<> append_head(const ResponseHead &head,
-                                     const BodyPlan &plan,
+ private:
+  [[nodiscard]] Result<> append_head(const ResponseHead& head, const BodyPlan& plan,
                                      std::string_view body);
-  [[nodiscard]] detail::h1::BodyFraming
-  framing_of(const BodyPlan &plan) const noexcept;
+  void leave_input_memory() noexcept override;
+  [[nodiscard]] Buffer& kept_input() {
+    keep_arrived();
+    return input_.bytes();
+  }
+  [[nodiscard]] detail::h1::BodyFraming framing_of(const BodyPlan& plan) const noexcept;
   [[nodiscard]] Task<> watch_client();
 
-  EventLoop &loop_;
-  ServerOnLoop &server_;
-  detail::Exchange *exchange_ = nullptr;
+  EventLoop& loop_;
+  ServerOnLoop& server_;
+  detail::Exchange* exchange_ = nullptr;
   SocketStream stream_;
   Input input_;
+  std::string_view arrived_;  ///< Behind the bytes of the input.
+  bool is_arrived_lost_ = false;
   Output output_;
   detail::h1::RequestParser parser_;
-  detail::h1::BodyFraming framing_; ///< Of the response.
+  detail::h1::BodyFraming framing_;  ///< Of the response.
   bool is_persistent_ = true;
-  std::unique_ptr<TaskScope>
-      watching_; ///< At most one task, which reads ahead.
+  std::unique_ptr<TaskScope> watching_;  ///< At most one task, which reads ahead.
 };
 
-} // namespace tambour::http
+}  // namespace tambour::http

@@ -53,7 +53,7 @@ Task<> serve_http_1(IdleConnection idle) {
     Result<std::size_t> received = 0;
     {
       IdleWait wait = idle.wait();
-      received = wait.finish(co_await idle.stream.read(idle.server->input_memory()));
+      received = wait.finish(co_await ReadRequests(idle.stream, *idle.server));
     }
     if (idle.closes_silently(received)) co_return;
     is_idle = co_await serve_requests(idle, received, next);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include <tambour/detail/namespaces.h>
+#include <tambour/net/stream.h>
 
 #include "base/clock.h"
 #include "http/exchange/settings.h"
@@ -19,6 +20,20 @@
 #include "loop/core.h"
 
 namespace tambour::http {
+
+/// A connection whose bytes are in the memory of a server: see ServerOnLoop::input_memory().
+class InputUser {
+ public:
+  InputUser(const InputUser&) = delete;
+  InputUser& operator=(const InputUser&) = delete;
+
+  /// Another connection needs the memory.
+  virtual void leave_input_memory() noexcept = 0;
+
+ protected:
+  InputUser() = default;
+  ~InputUser() = default;
+};
 
 /// Ownership: shared by the server and its connections. Thread: that of the loop, except that any
 /// thread may destroy it.
@@ -86,12 +101,20 @@ class ServerOnLoop {
     if (kept_max > kept_min) --kept_max;
   }
 
-  /// Where connections receive the heads of requests. A read fills it, and its connection has taken
+  /// Where connections receive the heads of requests, with a ReadRequests. Its connection has taken
   /// the bytes before it waits again, so no connection holds memory while it waits.
   [[nodiscard]] std::span<std::byte> input_memory() noexcept { return {input_.get(), input_bytes}; }
   /// The bytes of the last read.
   [[nodiscard]] std::string_view input_text(std::size_t size) const noexcept {
     return {reinterpret_cast<const char*>(input_.get()), size};
+  }
+
+  /// Null: none. The user leaves the memory before another connection reads: a handler may run the
+  /// loop inside.
+  void set_input_user(InputUser* user) noexcept { input_user_ = user; }
+  void free_input_memory() noexcept {
+    if (input_user_ != nullptr) [[unlikely]]
+      std::exchange(input_user_, nullptr)->leave_input_memory();
   }
 
   /// The Date field of a response that begins in this iteration of the loop. The clock is read once
@@ -131,12 +154,28 @@ class ServerOnLoop {
 
   // NOLINTNEXTLINE(modernize-avoid-c-arrays): memory that is not initialized.
   std::unique_ptr<std::byte[]> input_ = std::make_unique_for_overwrite<std::byte[]>(input_bytes);
+  InputUser* input_user_ = nullptr;
   std::int64_t wall_ns_ = 0;      ///< The time of the last date.
   std::int64_t date_end_ns_ = 0;  ///< When the clock is read again, by the time of the loop.
   std::size_t connections_ = 0;
   std::size_t connections_max_ = 0;   ///< At a time, since the last burst.
   std::size_t burst_end_ = SIZE_MAX;  ///< The number of connections at which a burst ends.
   std::stop_callback<Drain> drain_;
+};
+
+/// A read into the memory of a server.
+class ReadRequests final : public Stream::Read {
+ public:
+  ReadRequests(Stream& stream, ServerOnLoop& server) noexcept
+      : Read(stream, server.input_memory()), server_(server) {}
+
+ private:
+  [[nodiscard]] bool step(detail::loop::Core& core) noexcept override {
+    server_.free_input_memory();
+    return Read::step(core);
+  }
+
+  ServerOnLoop& server_;
 };
 
 }  // namespace tambour::http
