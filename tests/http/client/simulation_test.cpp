@@ -1,7 +1,8 @@
-// The HTTP client and server in hundreds of simulated networks with resets, partitions and slow
-// ends, with compressed answers, a proxy, repeated and cancelled requests: each answer belongs to
-// its request, no request that is not idempotent is executed twice, every request ends, and no
-// connection is left over. After the faults, each request is answered, and the pool has its size.
+// The HTTP client and server in hundreds of simulated networks with resets, partitions, slow ends,
+// and a server that is replaced (GOAWAY over HTTP/2), with compressed answers, a proxy, repeated
+// and cancelled requests: each answer belongs to its request, no request that is not idempotent is
+// executed twice, every request ends, and no connection is left over. After the faults, each
+// request is answered, and the pool has its size.
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -59,22 +60,16 @@ class Pieces final : public http::BodySource {
 class Service {
  public:
   Service(sim::Simulation& simulation, sim::Host& host)
-      : simulation_(simulation), loop_(host.loop_options()) {
-    const sockaddr_in at = host.endpoint(port);
-    http::ServerOptions options;
-    // Without it, the exception of a simulated lack of memory would end the loop.
-    options.listen.on_error = [](std::exception_ptr) {};
-    auto server = http::Server::listen(
-        loop_, Endpoint::from(reinterpret_cast<const sockaddr*>(&at), sizeof at).value(),
-        compressed([this](http::Request& request, http::Response& response) {
-          return answer(request, response);
-        }),
-        std::move(options));
-    if (server) {
-      server_.emplace(std::move(*server));
-    } else {
-      simulation.stop();  // No descriptor, with some seeds.
-    }
+      : simulation_(simulation), address_(host.endpoint(port)), loop_(host.loop_options()) {
+    if (!listen()) simulation.stop();  // No descriptor, with some seeds.
+  }
+
+  /// At `at`, the server shuts down. After a while, another one replaces it, which ends the
+  /// connections that are left.
+  void replace_server(Duration at) {
+    simulation_.after(at, [this] { loop_.post([this] { begin_drain(); }); });
+    simulation_.after(at + Duration(simulation_.random(3'000'000'000)),
+                      [this] { loop_.post([this] { end_drain(); }); });
   }
 
   [[nodiscard]] int executed(int id) { return executed_[id]; }
@@ -82,6 +77,30 @@ class Service {
   [[nodiscard]] bool listens() const { return server_.has_value(); }
 
  private:
+  [[nodiscard]] bool listen() {
+    http::ServerOptions options;
+    // Without it, the exception of a simulated lack of memory would end the loop.
+    options.listen.on_error = [](std::exception_ptr) {};
+    auto server = http::Server::listen(
+        loop_,
+        Endpoint::from(reinterpret_cast<const sockaddr*>(&address_), sizeof address_).value(),
+        compressed([this](http::Request& request, http::Response& response) {
+          return answer(request, response);
+        }),
+        std::move(options));
+    if (server) server_.emplace(std::move(*server));
+    return server.has_value();
+  }
+  void begin_drain() {
+    drain_.emplace(loop_);
+    drain_->spawn([](http::Server& server) -> Task<> { co_await server.shut_down(1s); }(*server_));
+  }
+  void end_drain() {
+    drain_.reset();
+    server_.reset();
+    while (!listen()) continue;
+  }
+
   static http::Handler compressed(http::Handler handler) {
     http::Router router;
     router.use(or_throw(http::compress({.codings = {http::Coding::gzip}, .bytes_min = 100})));
@@ -114,9 +133,11 @@ class Service {
   }
 
   sim::Simulation& simulation_;
+  sockaddr_in address_;
   EventLoop loop_;
   std::map<int, int> executed_;
   std::optional<http::Server> server_;
+  std::optional<TaskScope> drain_;
 };
 
 class Machine {
@@ -268,6 +289,7 @@ void play(sim::Simulation& simulation, http::VersionChoice version, int& succeed
     simulation.after(at + Duration(simulation.random(3'000'000'000)),
                      [&] { simulation.heal(server_host, host); });
   }
+  if (simulation.random(2) == 0) service.replace_server(Duration(simulation.random(1'000'000'000)));
   const auto all = [&](auto holds) {
     for (const auto& machine : machines) {
       if (!holds(*machine)) return false;
