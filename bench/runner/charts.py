@@ -209,8 +209,9 @@ def _bars(chart: Bars, figures: Figures, legend: bool):
     axes.set_yticks(range(len(subjects)), subjects)
     axes.invert_yaxis()
     axes.set_xlim(0, most * 1.3)
-    axes.xaxis.set_major_locator(MaxNLocator(6, prune="upper"))  # the last one would be cut off
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.6g}"))
+    # The words below the last one would be cut off.
+    axes.set_xticks([at for at in MaxNLocator(6).tick_values(0, most * 1.3) if at <= most * 1.2])
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.10g}"))
     axes.set_xlabel(chart.x_label)
     axes.set_title(chart.title, loc="left")
     axes.grid(True, axis="x")

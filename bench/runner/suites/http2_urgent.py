@@ -35,9 +35,9 @@ class Http2Urgent(Http2Suite):
 
     def charts(self, figures):
         labels = [self.describe(cell, omit=figures.constant()) for cell in figures.cells]
-        return [Bars(f"http2-urgent-{metric.name.replace('_', '-')}", "",
-                     f"{self.title}: {metric.title}", metric.name, figures.cells, labels,
-                     metric.unit) for metric in self.metrics]
+        return [Bars(f"http2-urgent-{metric.name.replace('_', '-')}", "", self.title, metric.name,
+                     figures.cells, labels, metric.title if metric.unit in metric.title
+                     else f"{metric.title} ({metric.unit})") for metric in self.metrics]
 
 
 SUITE = Http2Urgent()

@@ -23,8 +23,10 @@ struct Http2Options {
   /// http::ErrorCode::offered_http_2, and the preface is answered with 505.
   bool is_enabled = true;
 
-  /// The maximum number of requests whose stream is open, or whose handler has not ended yet.
-  /// Further ones are refused with REFUSED_STREAM, so that clients repeat them. 0: all are refused.
+  /// The maximum number of requests whose stream is open, or was reset while its handler has not
+  /// ended. Handlers that have sent the whole response count separately, up to the same number.
+  /// Further requests are refused with REFUSED_STREAM, so that clients repeat them. 0: all are
+  /// refused.
   std::uint32_t streams_max = 100;
   /// The number of fields in one message above which the connection is closed, because decoding
   /// them only costs time. A message with more than MessageLimits::fields_max is answered with 431.
