@@ -35,9 +35,15 @@ class Http2Urgent(Http2Suite):
 
     def charts(self, figures):
         labels = [self.describe(cell, omit=figures.constant()) for cell in figures.cells]
-        return [Bars(f"http2-urgent-{metric.name.replace('_', '-')}", "", self.title, metric.name,
-                     figures.cells, labels, metric.title if metric.unit in metric.title
-                     else f"{metric.title} ({metric.unit})") for metric in self.metrics]
+        charts = []
+        for metric in self.metrics:
+            # The whole title is wider than the chart.
+            quantity = metric.title.split()[0]
+            label = metric.title if quantity == metric.unit else f"{metric.title} ({metric.unit})"
+            charts.append(Bars(f"http2-urgent-{metric.name.replace('_', '-')}", "",
+                               f"{self.title}: {quantity}", metric.name, figures.cells, labels,
+                               label))
+        return charts
 
 
 SUITE = Http2Urgent()
