@@ -208,16 +208,16 @@ class CallbackService final : public Service {
                       WebSocket& socket) {
     while (detail::websocket::Access::connection_of(socket) == &connection) {
       if (connection.is_budget_exhausted()) return Next::pause;
-      std::optional<Result<WebSocketMessage>> message = connection.next_message();
-      if (!message) {
+      Result<WebSocketMessage> message;
+      if (!connection.next_message(message)) {
         connection.begin_wait();
         return Next::read;
       }
-      if (!*message) {
-        if (callbacks.on_close) callbacks.on_close(socket, message->error());
+      if (!message) {
+        if (callbacks.on_close) callbacks.on_close(socket, message.error());
         return Next::end;
       }
-      if (callbacks.on_message) callbacks.on_message(socket, std::move(**message));
+      if (callbacks.on_message) callbacks.on_message(socket, std::move(*message));
     }
     return Next::end;
   }

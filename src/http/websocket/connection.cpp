@@ -72,22 +72,28 @@ Task<> Connection::pause() {
   static_cast<void>(co_await sleep_for(Duration::zero(), {}));
 }
 
-std::optional<Result<WebSocketMessage>> Connection::next_message() {
+bool Connection::next_message(Result<WebSocketMessage>& message) {
   for (;;) {
     WebSocketPart part;
     const Step step = this->step(message_, read_bytes_max, part);
-    if (step == Step::failed) return Result<WebSocketMessage>(std::unexpected(receive_error_));
-    if (step == Step::input) return std::nullopt;
-    if (part.is_last) return WebSocketMessage(std::exchange(message_, Buffer()), part.is_text);
+    if (step == Step::input) return false;
+    if (step == Step::failed) {
+      message = std::unexpected(receive_error_);
+      return true;
+    }
+    if (!part.is_last) continue;
+    message->data = std::move(message_);
+    message->is_text = part.is_text;
+    return true;
   }
 }
 
 Task<Result<WebSocketMessage>> Connection::receive(Pointer self) {
   const Receiving receiving(*self);
   if (self->is_budget_exhausted()) co_await self->pause();
+  Result<WebSocketMessage> message;
   for (;;) {
-    std::optional<Result<WebSocketMessage>> message = self->next_message();
-    if (message) co_return std::move(*message);
+    if (self->next_message(message)) co_return message;
     self->begin_wait();
     Result<std::size_t> received = 0;
     if (self->stream_.is_socket()) {
@@ -138,6 +144,7 @@ Connection::Step Connection::step(Buffer& into, std::size_t bytes_max, WebSocket
 Connection::Step Connection::parse(Buffer& into, std::size_t bytes_max, WebSocketPart& part) {
   using Event = ws::FrameParser::Event;
   for (;;) {
+    if (input_.empty()) return Step::input;
     const std::size_t before = into.size();
     Buffer compressed;
     Buffer& target = compression_ != nullptr ? compressed : into;

@@ -103,14 +103,15 @@ class Connection final : private ShutdownHook, private PeerTimer {
   void close_on(ShutdownHooks& hooks) noexcept { hooks.add(*this); }
 
   // For a task that receives without a frame for each message. It has a Receiving, calls
-  // next_message() until that returns nothing, and reads from the stream between begin_wait() and
+  // next_message() until that returns false, and reads from the stream between begin_wait() and
   // end_wait().
 
   class Receiving;
-  /// The next message, or the error with which receive() fails; no value: more input is needed.
-  [[nodiscard]] std::optional<Result<WebSocketMessage>> next_message();
+  /// Stores the next message, or the error with which receive() fails. Returns false if more input
+  /// is needed.
+  [[nodiscard]] bool next_message(Result<WebSocketMessage>& message);
   /// As end_wait(), for a task that does not receive again after it was asked to stop:
-  /// next_message() then returns ECANCELED.
+  /// next_message() then stores ECANCELED.
   void note_received(Result<std::size_t> received) {
     const Result<> ended = end_wait(received);
     if (!ended) end_receiving(ended.error());
@@ -206,8 +207,8 @@ class Connection final : private ShutdownHook, private PeerTimer {
   // sending.cpp: sending.
 
   [[nodiscard]] Result<> check_sending() const noexcept;
-  void append_message(WebSocketMessage message);
-  void append_part(Buffer part, bool is_last, bool is_text);
+  void append_message(WebSocketMessage&& message);
+  void append_part(Buffer&& part, bool is_last, bool is_text);
   void queue_frames(Buffer frames);
   [[nodiscard]] bool has_room() const noexcept {
     return error_ || unsent_bytes() < options_->unsent_bytes_max;

@@ -32,31 +32,31 @@ Result<> Connection::check_sending() const noexcept {
   return {};
 }
 
-void Connection::append_message(WebSocketMessage message) {
+void Connection::append_message(WebSocketMessage&& message) {
   append_part(std::move(message.data), true, message.is_text);
   ++stats_.messages_sent;
 }
 
-void Connection::append_part(Buffer part, bool is_last, bool is_text) {
+void Connection::append_part(Buffer&& part, bool is_last, bool is_text) {
   const std::size_t bytes = part.size();
   const bool begins = !writer_.is_within_message();
   if (begins) is_sending_compressed_ = compression_ != nullptr && compression_->compresses(bytes);
+  const std::size_t queued_before = queue_.size();
   try {
-    Buffer frames;
     if (is_sending_compressed_) {
       Buffer compressed;
       compression_->compress(std::move(part), is_last, compressed);
       part = std::move(compressed);
     }
-    writer_.append_part(frames, std::move(part), is_last,
+    writer_.append_part(queue_, std::move(part), is_last,
                         {.opcode = is_text ? ws::Opcode::text : ws::Opcode::binary,
                          .is_compressed = is_sending_compressed_});
-    queue_frames(std::move(frames));
   } catch (...) {
     // The peer could not decompress what follows, and would take the next message for a fragment.
     if (is_sending_compressed_ || !begins || !is_last) fail(system_error(ENOMEM));
     throw;
   }
+  queued_total_ += queue_.size() - queued_before;
   stats_.bytes_sent += bytes;
 }
 
@@ -234,6 +234,7 @@ Connection::Waits& Connection::waits() {
 
 /// A subscriber may close the connection, which ends all of them.
 void Connection::notify_subscribers() noexcept {
+  if (subscribers_.empty()) return;
   if (has_sent_close_ || error_) {
     while (Subscriber* const subscriber = subscribers_.front()) subscriber->connection_ends();
     return;

@@ -55,36 +55,43 @@ void FrameWriter::append_part(Buffer& to, Buffer payload, bool is_last,
   append_fragment(to, std::move(payload), is_last, options);
 }
 
-void FrameWriter::append_fragment(Buffer& to, Buffer payload, bool is_last,
+void FrameWriter::append_fragment(Buffer& to, Buffer&& payload, bool is_last,
                                   const MessageOptions& options) {
-  const FrameHeader header{.opcode = is_within_message_ ? Opcode::continuation : options.opcode,
-                           .is_final = is_last,
-                           .is_compressed = !is_within_message_ && options.is_compressed,
-                           .payload_bytes = payload.size()};
+  FrameHeader header{.opcode = is_within_message_ ? Opcode::continuation : options.opcode,
+                     .is_final = is_last,
+                     .is_compressed = !is_within_message_ && options.is_compressed,
+                     .payload_bytes = payload.size()};
   append_frame(to, header, std::move(payload));
   is_within_message_ = !is_last;
 }
 
-void FrameWriter::append_frame(Buffer& to, FrameHeader header, Buffer payload) {
+/// If it throws, nothing was appended.
+void FrameWriter::append_frame(Buffer& to, FrameHeader& header, Buffer&& payload) {
   if (role_ == Role::client) random_(header.mask.emplace());
-  const std::size_t joined = payload.size() <= joined_bytes_max ? payload.size() : 0;
-  const std::span<std::byte> memory = to.prepare(frame_header_bytes_max + joined);
-  const std::size_t size = write_header(memory.first<frame_header_bytes_max>(), header);
-  payload.copy_to(memory.subspan(size, joined));
-  if (header.mask) {
-    const std::span<std::byte> bytes = memory.subspan(size, joined);
-    mask_copy(bytes, bytes.data(), *header.mask, 0);
-  }
-  to.commit(size + joined);
-  if (joined == payload.size()) return;
-  if (!header.mask) return to.append(std::move(payload));
   const std::size_t payload_bytes = payload.size();
-  move_masked(payload, to, payload_bytes, *header.mask, 0, [](std::span<const std::byte>) {});
+  if (payload_bytes <= joined_bytes_max) {
+    const std::span<std::byte> memory = to.prepare(frame_header_bytes_max + payload_bytes);
+    const std::size_t size = write_header(memory.first<frame_header_bytes_max>(), header);
+    const std::span<std::byte> bytes = memory.subspan(size, payload_bytes);
+    payload.copy_to(bytes);
+    if (header.mask) mask_copy(bytes, bytes.data(), *header.mask, 0);
+    return to.commit(size + payload_bytes);
+  }
+  Buffer frame;
+  const std::span<std::byte> memory = frame.prepare(frame_header_bytes_max);
+  frame.commit(write_header(memory.first<frame_header_bytes_max>(), header));
+  if (header.mask) {
+    move_masked(payload, frame, payload_bytes, *header.mask, 0, [](std::span<const std::byte>) {});
+  } else {
+    frame.append(std::move(payload));
+  }
+  to.append(std::move(frame));
 }
 
 Result<> FrameWriter::append_control(Buffer& to, Opcode opcode, std::string_view payload) {
   if (payload.size() > control_bytes_max) return failure(WebSocketError::control_frame_too_large);
-  append_frame(to, {.opcode = opcode, .payload_bytes = payload.size()}, Buffer(payload));
+  FrameHeader header{.opcode = opcode, .payload_bytes = payload.size()};
+  append_frame(to, header, Buffer(payload));
   return {};
 }
 

@@ -63,8 +63,8 @@ class FrameWriter {
   Result<> append_close(Buffer& to, CloseCode code, std::string_view reason = {});
 
  private:
-  void append_fragment(Buffer& to, Buffer payload, bool is_last, const MessageOptions& options);
-  void append_frame(Buffer& to, FrameHeader header, Buffer payload);
+  void append_fragment(Buffer& to, Buffer&& payload, bool is_last, const MessageOptions& options);
+  void append_frame(Buffer& to, FrameHeader& header, Buffer&& payload);
   Result<> append_control(Buffer& to, Opcode opcode, std::string_view payload);
 
   RandomBytes random_;

@@ -1,6 +1,7 @@
 // Masks payloads, several bytes at a time.
 #include "http_message/ws/masking.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -69,10 +70,10 @@ void mask_copy(std::span<const std::byte> from, std::byte* to, MaskKey key,
                std::size_t offset) noexcept {
   /// Shorter payloads gain less than the call costs.
   constexpr std::size_t avx2_bytes_min = 512;
-  MaskKey rotated;
-  for (std::size_t i = 0; i < key.size(); ++i) rotated[i] = key[(offset + i) % key.size()];
+  if (offset % key.size() != 0)
+    std::ranges::rotate(key, key.begin() + static_cast<std::ptrdiff_t>(offset % key.size()));
   std::uint32_t word = 0;
-  std::memcpy(&word, rotated.data(), sizeof word);
+  std::memcpy(&word, key.data(), sizeof word);
   std::size_t at = from.size() >= avx2_bytes_min && has_avx2()
                        ? mask_with_avx2(from.data(), to, from.size(), word)
                        : 0;
@@ -84,7 +85,7 @@ void mask_copy(std::span<const std::byte> from, std::byte* to, MaskKey key,
     std::memcpy(to + at, &bytes, sizeof bytes);
     at += sizeof bytes;
   }
-  for (; at < from.size(); ++at) to[at] = from[at] ^ rotated[at % key.size()];
+  for (; at < from.size(); ++at) to[at] = from[at] ^ key[at % key.size()];
 }
 
 }  // namespace tambour::http::detail::ws

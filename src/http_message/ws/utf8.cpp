@@ -16,9 +16,10 @@ namespace {
 
 constexpr bool is_continuation(std::uint8_t byte) noexcept { return (byte & 0xC0U) == 0x80; }
 
+constexpr std::uint64_t high_bits = 0x8080808080808080;
+
 /// The number of ASCII bytes at the beginning, rounded down to whole words.
 std::size_t ascii_words(const std::uint8_t* bytes, std::size_t size) noexcept {
-  constexpr std::uint64_t high_bits = 0x8080808080808080;
   std::size_t at = 0;
   // The sum of several words needs one branch; the compiler makes vectors of it.
   for (; size - at >= 64; at += 64) {
@@ -34,6 +35,18 @@ std::size_t ascii_words(const std::uint8_t* bytes, std::size_t size) noexcept {
     if ((word & high_bits) != 0) break;
   }
   return at;
+}
+
+/// The same for a short text of at least eight bytes.
+bool is_short_ascii(const std::uint8_t* bytes, std::size_t size) noexcept {
+  std::uint64_t all = 0;
+  std::uint64_t word = 0;
+  for (std::size_t at = 0; at + sizeof word < size; at += sizeof word) {
+    std::memcpy(&word, bytes + at, sizeof word);
+    all |= word;
+  }
+  std::memcpy(&word, bytes + size - sizeof word, sizeof word);
+  return ((all | word) & high_bits) == 0;
 }
 
 #ifdef __x86_64__
@@ -135,6 +148,16 @@ class VectorValidator {
     errors_ = _mm256_or_si256(errors_, _mm256_xor_si256(broken, is_late));
   }
 
+  /// True if the next four vectors need not be appended: they are ASCII, and so is what precedes.
+  [[gnu::target("avx2"), gnu::always_inline]] inline bool may_skip_four(
+      const std::uint8_t* at) const noexcept {
+    if (!was_ascii_) return false;
+    const __m256i first = _mm256_or_si256(load(at), load(at + vector_bytes));
+    const __m256i second =
+        _mm256_or_si256(load(at + 2 * vector_bytes), load(at + 3 * vector_bytes));
+    return _mm256_movemask_epi8(_mm256_or_si256(first, second)) == 0;
+  }
+
   [[gnu::target("avx2")]] [[nodiscard]] bool is_valid() const noexcept {
     return _mm256_testz_si256(errors_, errors_) != 0;
   }
@@ -153,7 +176,14 @@ class VectorValidator {
                                                 std::size_t size) noexcept {
   VectorValidator validator;
   std::size_t at = 0;
-  for (; size - at >= vector_bytes; at += vector_bytes) validator.append(load(bytes + at));
+  while (size - at >= vector_bytes) {
+    if (size - at >= 4 * vector_bytes && validator.may_skip_four(bytes + at)) {
+      at += 4 * vector_bytes;
+      continue;
+    }
+    validator.append(load(bytes + at));
+    at += vector_bytes;
+  }
   // At least one zero follows, which no character contains.
   std::uint8_t rest[vector_bytes] = {};
   std::memcpy(rest, bytes + at, size - at);
@@ -202,6 +232,10 @@ bool Utf8Validator::append(std::span<const std::byte> bytes) noexcept {
   constexpr std::size_t avx2_bytes_min = 24;
   if (bytes.size() < avx2_bytes_min || !has_avx2()) return append_portable(bytes);
   const auto* at = reinterpret_cast<const std::uint8_t*>(bytes.data());
+  /// Most short texts are ASCII, and need no tables.
+  constexpr std::size_t short_bytes_max = 256;
+  if (bytes.size() <= short_bytes_max && missing_ == 0 && is_short_ascii(at, bytes.size()))
+    return true;
   const auto* const end = at + bytes.size();
   while (missing_ > 0) {
     if (!step(*at++)) return false;
@@ -229,6 +263,8 @@ bool Utf8Validator::append_portable(std::span<const std::byte> bytes) noexcept {
 }
 
 bool Utf8Validator::append(const Buffer& bytes) {
+  const std::span<const std::byte> front = bytes.front();
+  if (front.size() == bytes.size()) return append(front);
   Buffer rest = bytes.slice();
   while (!rest.empty()) {
     const std::span<const std::byte> piece = rest.front();
