@@ -67,7 +67,10 @@ class Buffer {
   }
   Buffer(const Buffer&) = delete;  // Use slice(), which does not copy.
   Buffer& operator=(const Buffer&) = delete;
-  ~Buffer() { clear(); }
+  ~Buffer() {
+    // Most buffers that are destroyed were moved from.
+    if (last_ != nullptr || prepared_ != nullptr) clear();
+  }
 
   void swap(Buffer& other) noexcept {
     std::swap(last_, other.last_);
