@@ -256,8 +256,8 @@ TEST_F(WebSocketsOverHttp2, need_no_task_for_what_the_windows_allow) {
       const Result<http::WebSocketMessage> message = co_await socket.receive();
       EXPECT_TRUE(message && message->to_string() == text);
     }
-    const Result<> closed = co_await socket.close();
-    EXPECT_TRUE(closed);
+    const Result<> ended = co_await socket.close();
+    EXPECT_TRUE(ended);
   }(*this));
 }
 
