@@ -18,7 +18,7 @@
 #include <tambour/adapters/libevent.h>
 #include <tambour/tambour.h>
 
-#include "adapters/host_scenario.h"
+#include "adapters/hosts/host_scenario.h"
 #include "adapters/redis_commands.h"
 #include "support/files.h"
 #include "support/on_every_backend.h"

@@ -1,5 +1,5 @@
 // A loop inside Qt's event loop, as its users write it, and Qt inside a loop through GLib. The
-// window needs no display: QT_QPA_PLATFORM=offscreen.
+// window is on a display of the test (Xvfb); without Xvfb it needs none.
 #include <QAbstractEventDispatcher>
 #include <QApplication>
 #include <QEventLoop>
@@ -8,6 +8,7 @@
 #include <QTimer>
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <functional>
 #include <string>
 
@@ -16,8 +17,9 @@
 #include <tambour/adapters/glib.h>
 #include <tambour/tambour.h>
 
-#include "adapters/host_scenario.h"
-#include "adapters/http_in_host.h"
+#include "adapters/hosts/display.h"
+#include "adapters/hosts/host_scenario.h"
+#include "adapters/hosts/http_in_host.h"
 
 namespace tambour::qt_test {
 namespace {
@@ -25,6 +27,7 @@ namespace {
 using namespace std::chrono_literals;
 
 QApplication& application() {
+  ::setenv("QT_QPA_PLATFORM", test::Display::shared().is_open() ? "xcb" : "offscreen", 1);
   static int argc = 1;
   static std::string name = "qt_test";
   static char* argv[] = {name.data(), nullptr};

@@ -14,7 +14,7 @@
 #include <tambour/adapters/libevent.h>
 #include <tambour/tambour.h>
 
-#include "adapters/host_scenario.h"
+#include "adapters/hosts/host_scenario.h"
 
 namespace tambour::hosts_test {
 namespace {

@@ -13,8 +13,8 @@
 #include <tambour/adapters/glib.h>
 #include <tambour/tambour.h>
 
-#include "adapters/host_scenario.h"
-#include "adapters/http_in_host.h"
+#include "adapters/hosts/host_scenario.h"
+#include "adapters/hosts/http_in_host.h"
 #include "support/files.h"
 
 namespace tambour::glib_test {

@@ -12,7 +12,7 @@
 
 #include <tambour/tambour.h>
 
-#include "adapters/host_scenario.h"
+#include "adapters/hosts/host_scenario.h"
 #include "support/files.h"
 
 namespace tambour::sd_event_test {
