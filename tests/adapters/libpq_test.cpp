@@ -1,9 +1,6 @@
 // PgConnection with PostgreSQL.
 #include <tambour/adapters/libpq.h>
 
-#include <fcntl.h>
-#include <sys/stat.h>
-
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,10 +10,9 @@
 #include <tambour/tambour.h>
 
 #include "adapters/adapter_test.h"
-#include "adapters/server_process.h"
+#include "adapters/postgres_server.h"
 #include "support/random.h"
 #include "support/scale.h"
-#include "support/temporary_folder.h"
 
 namespace tambour::libpq_test {
 namespace {
@@ -24,59 +20,18 @@ namespace {
 using namespace std::chrono_literals;
 using adapters::PgConnection;
 using adapters::PgRows;
-
-/// One server for all tests of the file: initdb takes a second.
-class Server {
- public:
-  static Server& shared() {
-    static Server server;
-    return server;
-  }
-  [[nodiscard]] bool is_installed() const { return !postgres_.empty(); }
-  [[nodiscard]] std::string settings() const {
-    return "host=" + folder_.path() + " user=test dbname=postgres";
-  }
-  void start() {
-    process_.emplace(std::vector<std::string>{postgres_, "-D", folder_.path() + "/data", "-k",
-                                              folder_.path(), "-c", "listen_addresses=", "-c",
-                                              "fsync=off", "-c", "max_connections=150"},
-                     folder_.path() + "/log", test::ServerProcess::User::not_root);
-  }
-  void stop() {
-    process_->end(SIGQUIT);  // As a crash: connections are not told.
-  }
-
- private:
-  Server() {
-    const std::string folders =
-        "/usr/lib/postgresql/15/bin:/usr/lib/postgresql/16/bin:"
-        "/usr/lib/postgresql/17/bin";
-    postgres_ = test::find_program("postgres", folders);
-    if (postgres_.empty()) return;
-    ::chmod(folder_.path().c_str(), 0777);
-    test::ServerProcess initdb(
-        {test::find_program("initdb", folders), "-D", folder_.path() + "/data", "-A", "trust", "-U",
-         "test", "--no-sync", "-E", "UTF8", "--locale=C"},
-        folder_.path() + "/initdb", test::ServerProcess::User::not_root);
-    EXPECT_EQ(initdb.end(0), 0);
-    start();
-  }
-
-  test::TemporaryFolder folder_;
-  std::string postgres_;
-  std::optional<test::ServerProcess> process_;
-};
+using test::PostgresServer;
 
 class Libpq : public test::AdapterTest {
  protected:
   void SetUp() override {
-    if (!Server::shared().is_installed()) GTEST_SKIP() << "PostgreSQL is not installed";
+    if (!PostgresServer::shared().is_installed()) GTEST_SKIP() << "PostgreSQL is not installed";
   }
 
   /// Connects as soon as the server accepts connections.
   static Task<std::optional<PgConnection>> connected() {
     for (int i = 0; i < 2'000; ++i) {
-      auto connection = co_await PgConnection::connect(Server::shared().settings());
+      auto connection = co_await PgConnection::connect(PostgresServer::shared().settings());
       if (connection) co_return std::move(*connection);
       static_cast<void>(co_await sleep_for(5ms));
     }
@@ -118,6 +73,9 @@ TEST_F(Libpq, a_pipeline_has_many_queries_in_flight) {
     auto connection = co_await connected();
     const std::size_t rounds = test::scaled(100);
     std::size_t results = 0;
+    // A query that has failed leaves nothing behind.
+    const auto wrong = co_await connection->query("selec 1");
+    EXPECT_EQ(wrong.error().sqlstate, "42601");
     EXPECT_TRUE(connection->enter_pipeline());
     for (std::size_t round = 0; round < rounds; ++round) {
       for (int i = 0; i < 100; ++i)
@@ -178,7 +136,7 @@ TEST_F(Libpq, a_replication_is_begun_and_left) {
   run([]() -> Task<> {
     auto ready = co_await connected();
     auto connection =
-        co_await PgConnection::connect(Server::shared().settings() + " replication=true");
+        co_await PgConnection::connect(PostgresServer::shared().settings() + " replication=true");
     if (!connection) co_return ADD_FAILURE() << connection.error().message, void();
     auto system = co_await connection->query("IDENTIFY_SYSTEM");
     auto begun = co_await connection->query("START_REPLICATION PHYSICAL " + value(*system, 0, 2));
@@ -268,26 +226,47 @@ TEST_F(Libpq, half_of_the_queries_of_100_connections_are_stopped_at_random_point
   }());
 }
 
+/// Repeats each query until it succeeds, on a connection that is reset if that is necessary.
+Task<> query_always(PgConnection connection, std::size_t queries, test::Outcomes& outcomes) {
+  for (std::size_t i = 0; i < queries;) {
+    if (!connection.is_usable()) {
+      const auto reset = co_await connection.reset();
+      if (!reset) static_cast<void>(co_await sleep_for(5ms));
+      continue;
+    }
+    auto rows = co_await connection.query("select $1::int", std::to_string(i));
+    ++(rows ? outcomes.done : outcomes.failed);
+    if (rows) ++i;
+  }
+}
+
 TEST_F(Libpq, a_restart_of_the_server_fails_queries_and_connections_are_reset) {
-  run([]() -> Task<> {
+  run([this]() -> Task<> {
+    const std::size_t queries = test::scaled(100);
     auto connection = co_await connected();
+    test::Outcomes outcomes;
+    TaskScope scope(loop);
+    for (int i = 0; i < 100; ++i) {
+      auto other = co_await connected();
+      scope.spawn(query_always(std::move(*other), queries, outcomes));
+    }
     auto slow = connection->query("select pg_sleep(60)");
-    auto stop = []() -> Task<> {
-      static_cast<void>(co_await sleep_for(20ms));
-      Server::shared().stop();
+    auto stop = [&]() -> Task<> {
+      while (outcomes.done < 20 * queries) static_cast<void>(co_await sleep_for(1ms));
+      PostgresServer::shared().stop();
     };
     auto [outcome, ignored] = co_await when_all(std::move(slow), stop());
     EXPECT_FALSE(outcome);
     EXPECT_FALSE(connection->is_usable());
     auto refused = co_await connection->reset();
     EXPECT_FALSE(refused);
-    Server::shared().start();
-    for (int i = 0; i < 2'000 && !connection->is_usable(); ++i) {
-      static_cast<void>(co_await connection->reset());
-      if (!connection->is_usable()) static_cast<void>(co_await sleep_for(5ms));
-    }
-    auto again = co_await connection->query("select 10");
-    EXPECT_EQ(value(*again), "10");
+    PostgresServer::shared().start();
+    static_cast<void>(co_await scope.join());
+    EXPECT_EQ(outcomes.done, 100 * queries);
+    EXPECT_GT(outcomes.failed, 0U);
+    auto again = co_await connected();
+    auto rows = co_await again->query("select 10");
+    EXPECT_EQ(value(*rows), "10");
   }());
 }
 

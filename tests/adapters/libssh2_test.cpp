@@ -231,14 +231,14 @@ TEST_F(Libssh2, a_connection_that_the_server_ends_is_an_error_and_a_restart_is_s
     auto session = co_await authenticated();
     test::Outcomes outcomes;
     TaskScope scope(loop);
-    for (int i = 0; i < 100; ++i) scope.spawn(stat_many(*session, 10'000, nullptr, outcomes));
+    for (int i = 0; i < 100; ++i) scope.spawn(stat_many(*session, 1'000, nullptr, outcomes));
     while (outcomes.done < 1'000) static_cast<void>(co_await sleep_for(1ms));
     // sshd has a process for each session.
     auto ended = co_await session->execute("kill -KILL $PPID; sleep 60");
     EXPECT_EQ(ended.error().error, system_error(ECONNRESET));
     EXPECT_FALSE(session->is_usable());
     static_cast<void>(co_await scope.join());
-    EXPECT_EQ(outcomes.done + outcomes.failed, 1'000'000U);
+    EXPECT_EQ(outcomes.done + outcomes.failed, 100'000U);
     EXPECT_GE(outcomes.failed, 100U);
     server->end(SIGKILL);
     auto still = co_await survivor->execute("echo here");
