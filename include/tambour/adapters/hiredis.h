@@ -150,20 +150,21 @@ class RedisClient {
     }
   }
 
-  Call<void>::Wait begin(redisAsyncContext* context) {
-    if (context == nullptr) return Call<void>::failed(system_error(ENOMEM));
+  Call<void>::Wait begin(redisAsyncContext* opened) {
+    if (opened == nullptr) return Call<void>::failed(system_error(ENOMEM));
+    std::unique_ptr<redisAsyncContext, decltype(&redisAsyncFree)> context(opened, &redisAsyncFree);
     if (context->err != 0) {
-      error_text_ = context->errstr;
-      const Error error = system_error(context->err == REDIS_ERR_OOM ? ENOMEM : ECONNREFUSED);
-      redisAsyncFree(context);
-      return Call<void>::failed(error);
+      note_error(context.get());
+      return Call<void>::failed(
+          system_error(context->err == REDIS_ERR_OOM ? ENOMEM : ECONNREFUSED));
     }
-    context_ = context;
-    context->data = this;
     RedisEvents::attach(loop_, *context);
-    redisAsyncSetConnectCallback(context, &connected);
-    redisAsyncSetDisconnectCallback(context, &disconnected);
     auto [call, wait] = Call<void>::begin();
+    // From here on nothing throws.
+    context_ = context.release();
+    context_->data = this;
+    redisAsyncSetConnectCallback(context_, &connected);
+    redisAsyncSetDisconnectCallback(context_, &disconnected);
     connecting_ = call;
     return std::move(wait);
   }

@@ -75,19 +75,22 @@ class PgConnection {
       auto flushed = co_await session_.flush();
       if (!flushed) co_return std::unexpected(std::move(flushed.error()));
     }
-    PgRows last(nullptr, &PQclear);
-    // Not next_rows(): a coroutine less for each result.
+    PgResult<PgRows> last(PgRows(nullptr, &PQclear));
+    // Not next_rows(): a coroutine less for each result. Results after an error are read too.
     for (;;) {
       while (PQisBusy(get()) != 0) {
         const auto ready = co_await session_.readable();
         if (!ready) co_return std::unexpected(PgError(ready.error()));
-        if (PQconsumeInput(get()) == 0) co_return std::unexpected(session_.error());
+        if (PQconsumeInput(get()) != 0) continue;
+        if (!last) co_return std::move(last);
+        co_return std::unexpected(session_.error());
       }
       auto rows = session_.take_rows();
-      if (!rows) co_return std::move(rows);
-      if (*rows == nullptr) co_return std::move(last);
-      const ExecStatusType status = PQresultStatus(rows->get());
-      last = std::move(*rows);
+      if (rows && *rows == nullptr) co_return std::move(last);
+      if (!last) continue;
+      last = std::move(rows);
+      if (!last) continue;
+      const ExecStatusType status = PQresultStatus(last->get());
       // COPY has no further result before its data.
       if (status == PGRES_COPY_IN || status == PGRES_COPY_OUT || status == PGRES_COPY_BOTH)
         co_return std::move(last);
