@@ -16,6 +16,7 @@ struct ServerStats {
   std::size_t connections_max = 0;
   std::uint64_t accepted = 0;
   std::uint64_t exceptions = 0;
+  std::uint64_t accept_pauses = 0;
 };
 
 template <class Server>
@@ -23,7 +24,8 @@ ServerStats stats_of(const Server& server) noexcept {
   return {.connections = server.connections(),
           .connections_max = server.connections_max(),
           .accepted = server.accepted(),
-          .exceptions = server.handler_exceptions()};
+          .exceptions = server.handler_exceptions(),
+          .accept_pauses = server.accept_pauses()};
 }
 
 constexpr std::array server_rows = {
@@ -36,6 +38,9 @@ constexpr std::array server_rows = {
     Row<ServerStats>{"tambour_server_exceptions_total",
                      "Exceptions of handlers and callbacks, each of which ended its connection.",
                      &value_of<&ServerStats::exceptions>},
+    Row<ServerStats>{"tambour_server_accept_pauses_total",
+                     "How often accepting was paused: the server is full, or accept() has failed.",
+                     &value_of<&ServerStats::accept_pauses>},
 };
 
 using http::Http2Stats;

@@ -147,12 +147,13 @@ void Acceptor::log_full() const noexcept {
 Task<> Acceptor::accept_all(Listener& listener) {
   for (;;) {
     for (capacity_.reset(); is_full() && handshakes_.empty(); capacity_.reset()) {
+      reporter_->count_pause();
       log_full();
       if (!co_await capacity_.wait()) co_return;
     }
     std::optional<Result<SocketStream>> accepted;
     try {
-      accepted = co_await listener.accept();
+      accepted = co_await listener.accept(*reporter_);
     } catch (const std::bad_alloc&) {
       accepted.reset();  // There is no memory for the wait itself.
     }

@@ -70,7 +70,7 @@ class Acceptor final : public detail::LoopOwned, public net::ConnectionOwner {
   /// stall detector names `served_at` for the tasks that accept, which start the handlers.
   void accept(const std::source_location& served_at);
   /// Waits for one connection, for a server that does not serve.
-  Task<Result<SocketStream>> accept_stream() { return listeners_.front().accept(); }
+  Task<Result<SocketStream>> accept_stream() { return listeners_.front().accept(*reporter_); }
 
   void keep_path() noexcept;
   /// Stops accepting and closes the listeners.

@@ -1,4 +1,4 @@
-// What happens to the exceptions of a server's handlers and callbacks.
+// What happens to the exceptions of a server's handlers and callbacks, and what a server counts.
 #pragma once
 
 #include <atomic>
@@ -43,10 +43,17 @@ class ErrorReporter {
   }
   void add_to_count() noexcept { count_.fetch_add(1, std::memory_order_relaxed); }
 
+  /// How often a listener of the server has paused.
+  [[nodiscard]] std::uint64_t pauses() const noexcept {
+    return pauses_.load(std::memory_order_relaxed);
+  }
+  void count_pause() noexcept { pauses_.fetch_add(1, std::memory_order_relaxed); }
+
  private:
   OnError on_error_;
   std::optional<Endpoint> endpoint_;
   std::atomic<std::uint64_t> count_{0};
+  std::atomic<std::uint64_t> pauses_{0};
 };
 
 /// Returns the callbacks, with an on_exception that reports, or one of the program that is counted.

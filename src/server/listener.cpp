@@ -156,7 +156,7 @@ Result<Listener> Listener::adopt(EventLoop& loop, UniqueFd listener,
   return adopted;
 }
 
-Task<Result<SocketStream>> Listener::accept() {
+Task<Result<SocketStream>> Listener::accept(ErrorReporter& reporter) {
   Duration pause = accept_pause_min;
   int connection_errors = 0;
   for (;;) {
@@ -175,6 +175,7 @@ Task<Result<SocketStream>> Listener::accept() {
     const bool is_of_connection = is_error_of_connection(-outcome);
     if (!is_of_connection && !is_shortage(-outcome)) co_return base::failure(outcome);
     if (!is_of_connection || ++connection_errors > connection_errors_in_a_row_max) {
+      reporter.count_pause();
       log_pause(-outcome, pause);
       if (auto slept = co_await sleep_for(pause, {}); !slept)
         co_return std::unexpected(slept.error());

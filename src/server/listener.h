@@ -13,6 +13,7 @@
 #include <tambour/net/socket_stream.h>
 #include <tambour/task/task.h>
 
+#include "server/error_reporting.h"
 #include "server/unix_name.h"
 
 namespace tambour::detail::server {
@@ -36,8 +37,9 @@ class Listener {
   [[nodiscard]] std::uint64_t accepted() const noexcept { return accepted_; }
 
   /// Waits for one connection. Errors of a single connection are ignored; if descriptors or memory
-  /// run out, it pauses and tries again. Any other error is one of the listener.
-  Task<Result<SocketStream>> accept();
+  /// run out, it pauses, which `reporter` counts, and tries again. Any other error is one of the
+  /// listener.
+  Task<Result<SocketStream>> accept(ErrorReporter& reporter);
 
   void keep_path() noexcept { name_.leave(); }
   /// Removes the Unix path, unless keep_path() was called, and closes the socket.

@@ -166,6 +166,9 @@ std::uint64_t StreamServerGroupBase::accepted() const noexcept {
 std::uint64_t StreamServerGroupBase::handler_exceptions() const noexcept {
   return existing(acceptors_, "handler_exceptions").reporter()->count();
 }
+std::uint64_t StreamServerGroupBase::accept_pauses() const noexcept {
+  return existing(acceptors_, "accept_pauses").reporter()->pauses();
+}
 std::size_t StreamServerGroupBase::connections_max() const noexcept {
   return existing(acceptors_, "connections_max").connections_max();
 }

@@ -133,6 +133,9 @@ std::uint64_t StreamServerBase::accepted() const noexcept {
 std::uint64_t StreamServerBase::handler_exceptions() const noexcept {
   return existing(acceptor_.get(), "handler_exceptions").reporter()->count();
 }
+std::uint64_t StreamServerBase::accept_pauses() const noexcept {
+  return existing(acceptor_.get(), "accept_pauses").reporter()->pauses();
+}
 std::size_t StreamServerBase::connections_max() const noexcept {
   return existing(acceptor_.get(), "connections_max").connections_max();
 }

@@ -315,6 +315,7 @@ TEST(ServerRecords, of_a_full_server_an_exception_and_a_shutdown) {
     co_await server.shut_down(0s);
   };
   block_on(loop, timeout(30s, use()));
+  EXPECT_GE(server.accept_pauses(), 1U);
   EXPECT_TRUE(log.has("level=error component=server"));
   EXPECT_TRUE(log.has("exception=\"a secret of the program"));
   EXPECT_TRUE(log.has("level=info component=server message=\"shutting down\" connections="));

@@ -81,6 +81,9 @@ class StreamServerGroupBase {
   /// The number of exceptions of handlers and callbacks that have each ended their request or
   /// connection: see ListenOptions::on_error.
   [[nodiscard]] std::uint64_t handler_exceptions() const noexcept;
+  /// How often accepting was paused: because connections_max() was reached, or because accept(2)
+  /// has failed since descriptors or memory had run out. Clients wait in the backlog meanwhile.
+  [[nodiscard]] std::uint64_t accept_pauses() const noexcept;
   /// The limit of concurrent connections: ListenOptions::connections_max, or what was derived.
   [[nodiscard]] std::size_t connections_max() const noexcept;
 
