@@ -46,10 +46,10 @@ class Page:
         return result["result"].get("value")
 
     async def wait_for(self, expression):
-        for _ in range(600):
+        for _ in range(1200):
             if await self.evaluate(expression):
                 return
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.05)
         text = await self.evaluate("document.body.innerText.slice(0, 2000)")
         raise RuntimeError(f"never true: {expression}\n{text}")
 
@@ -87,9 +87,9 @@ async def check_loops(page):
     refreshes = int(await page.evaluate("document.body.dataset.refreshes"))
     await page.wait_for(f"Number(document.body.dataset.refreshes) >= {refreshes + 2}")
     await page.click("#pause")
-    await asyncio.sleep(0.5)
+    await asyncio.sleep(0.3)
     refreshes = await page.evaluate("document.body.dataset.refreshes")
-    await asyncio.sleep(3)
+    await asyncio.sleep(0.6)
     expect(await page.evaluate("document.body.dataset.refreshes") == refreshes, "it is not paused")
     await page.click("#pause")
 
@@ -136,6 +136,10 @@ async def check_other_views(page):
     await page.wait_for("document.querySelectorAll('tbody tr').length > 0")
     await page.show("tab=metrics&q=iterations_total&sort=&order=")
     await page.wait_for("document.querySelectorAll('tbody tr').length >= 0")
+    await page.show("tab=names&q=")
+    await page.wait_for("document.body.innerText.includes('No resolvers')")
+    await page.show("tab=profiles&q=")
+    await page.wait_for("document.body.innerText.includes('Heap')")
     await page.show("tab=workers&q=")
     await page.wait_for("document.querySelectorAll('tbody tr').length == 3")
 
@@ -145,8 +149,8 @@ async def take_pictures(page, directory):
         await page.call("Emulation.setDeviceMetricsOverride", width=width, height=height,
                         deviceScaleFactor=1, mobile=width < 640)
         for theme in ("light", "dark"):
-            for tab in ("loops", "callbacks", "tasks", "connections", "http", "metrics",
-                            "workers"):
+            for tab in ("loops", "callbacks", "tasks", "connections", "http", "names", "metrics",
+                        "workers", "profiles"):
                 await page.show(f"tab={tab}&theme={theme}&q=&sort=&order=&offset=0")
                 await page.evaluate("scrollTo(0, 0)")
                 picture = await page.call("Page.captureScreenshot", format="png")
@@ -161,7 +165,7 @@ async def drive(address, url, directory):
             await page.call(f"{domain}.enable")
         await page.call("Emulation.setDeviceMetricsOverride", width=1200, height=800,
                         deviceScaleFactor=1, mobile=False)
-        await page.call("Page.navigate", url=url)
+        await page.call("Page.navigate", url=url + "#interval=0.2")
         await page.wait_for("document.readyState == 'complete'")
         await check_loops(page)
         await check_connections(page)

@@ -1,7 +1,7 @@
-// The page of the inspector: shows what the paths beside it answer, every two seconds.
+// The page of the inspector: shows what the paths beside it answer, every two seconds, or as often
+// as the parameter `interval` of the fragment says, in seconds.
 "use strict";
 
-const interval_ms = 2000;
 const history_length = 60;
 const page_rows = 100;
 
@@ -20,7 +20,8 @@ function make(name, properties = {}, ...children) {
 
 // The state of the page is in the fragment of its address, so that a view can be linked to.
 const first_state = {tab: "loops", q: "", sort: "", order: "", offset: "0"};
-const state = {theme: "", ...first_state};
+const state = {theme: "", interval: "", ...first_state};
+const interval_seconds = () => Math.max(Number(state.interval) || 2, 0.1);
 
 function read_state() {
   const parameters = new URLSearchParams(location.hash.slice(1));
@@ -253,7 +254,8 @@ function loop_card(loop, bounds) {
            make("span", {className: "pill " + (share > 0.9 ? "bad" : share > 0.6 ? "warn" : "good"),
                          textContent: percent(share) + " busy"})),
       make("p", {className: "now" + (is_blocked ? " bad" : " quiet"), textContent: status}),
-      make("div", {className: "chart-name"}, make("span", {}, "Busy, last two minutes"),
+      make("div", {className: "chart-name"},
+           make("span", {}, "Busy, last " + duration(history_length * interval_seconds())),
            make("span", {}, "100 %")),
       chart(busy),
       make("div", {className: "chart-name"},
@@ -628,7 +630,7 @@ async function refresh() {
     element("problem").textContent = "The program does not answer: " + error.message;
     element("problem").hidden = false;
   }
-  if (!is_paused) timer = setTimeout(refresh, interval_ms);
+  if (!is_paused) timer = setTimeout(refresh, interval_seconds() * 1000);
 }
 
 function show_choices() {
