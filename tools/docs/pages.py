@@ -9,6 +9,8 @@ CODE_BLOCK = re.compile(r"(^ *```.*?^ *```)", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^()\s#]*)(#[^()\s]*)?\)")
 # The metadata of a page that the search ignores.
 UNSEARCHED = "---\nsearch:\n  exclude: true\n---\n"
+# How the search weighs pages: a class leads to its reference, and not to a decision about it.
+BOOSTS = {"reference/": 2, "decisions/": 0.2, "CHANGELOG.md": 0.2}
 # Pages with programs side by side use the whole width of the window.
 WIDE = "---\nhide:\n  - navigation\n  - toc\n---\n"
 LANGUAGES = {".cpp": "cpp", ".h": "cpp", ".py": "python", ".sh": "bash", ".pm": "perl"}
@@ -102,6 +104,9 @@ class Pages:
 
     def write(self, folder: Path) -> None:
         for place, text in self.texts.items():
+            boost = next((value for begin, value in BOOSTS.items() if place.startswith(begin)), 1)
+            if boost != 1 and not text.startswith("---"):
+                text = f"---\nsearch:\n  boost: {boost}\n---\n{text}"
             (folder / place).parent.mkdir(parents=True, exist_ok=True)
             (folder / place).write_text(text, encoding="utf-8")
         for place, file in self.pictures.items():
