@@ -82,7 +82,9 @@ bool FileRequest::needs_file() const noexcept {
 int FileRequest::check() const noexcept {
   if (needs_file() && file_ == nullptr) return -EBADF;
   // For the kernel, the path would end at its first null byte, and name another file.
-  if (path_.contains('\0') || (names_ != nullptr && names_->second.contains('\0'))) return -EINVAL;
+  if (operation_.path != nullptr &&
+      (path_.contains('\0') || (names_ != nullptr && names_->second.contains('\0'))))
+    return -EINVAL;
   // Checked here for all backends: pread(2) and pwrite(2) reject an offset that is negative as
   // off_t, but io_uring interprets -1 as the file's current position.
   constexpr auto offset_max = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
@@ -108,8 +110,9 @@ bool FileRequest::begin(EventLoop& loop, std::coroutine_handle<> awaiting,
     if (operation_.kind == detail::OperationKind::file_read && read_cached(**requests))
       return false;
     waiting_ = awaiting;
-    submit(core, **requests);
+    submit(**requests);
   } else {
+    is_on_worker_ = true;
     // An operation that does not use the task's buffer need not be awaited when it is stopped.
     const bool waits = borrows() || (names_ != nullptr && names_->waits_when_stopped);
     start(WorkerPool::files(), loop, awaiting, stop,
@@ -132,9 +135,10 @@ bool FileRequest::read_cached(FileRequests& requests) noexcept {
   return false;
 }
 
-void FileRequest::submit(loop::Core& core, FileRequests& requests) {
+void FileRequest::submit(FileRequests& requests) {
+  loop::Core& core = requests.core();
   requests.add(*this);
-  core_ = &core;
+  requests_ = &requests;
   core.attach();
   core.add_reference();
   holds_loop_ = true;
@@ -183,12 +187,12 @@ void FileRequest::next_piece() noexcept {
   constexpr std::size_t piece_size = std::size_t{64} * 1024;
   // Copying a small piece costs less than a system call or a worker's.
   constexpr std::size_t small_size = std::size_t{16} * 1024;
-  auto piece = bytes_.front();
-  if (bytes_.size() <= piece_size || piece.size() < small_size) {
+  auto piece = bytes_->front();
+  if (bytes_->size() <= piece_size || piece.size() < small_size) {
     try {
-      piece = bytes_.peek(piece_size);
+      piece = bytes_->peek(piece_size);
     } catch (const std::bad_alloc&) {
-      piece = bytes_.front();  // Without a copy.
+      piece = bytes_->front();  // Without a copy.
     }
   }
   operation_.data = const_cast<std::byte*>(piece.data());  // NOLINT: pwrite(2) only reads.
@@ -198,8 +202,8 @@ void FileRequest::next_piece() noexcept {
 /// Skips the bytes that one call has transferred.
 void FileRequest::advance(std::size_t count) noexcept {
   operation_.offset += count;
-  if (owns_bytes_) {
-    bytes_.consume(count);
+  if (bytes_) {
+    bytes_->consume(count);
     return next_piece();
   }
   operation_.data = static_cast<std::byte*>(operation_.data) + count;
@@ -276,7 +280,7 @@ void FileRequest::completed(detail::ReadyNode& ready) {
   const std::int32_t answer = std::exchange(self.operation_.result, 0);
   if (self.process_result(answer)) {
     if (!self.stopped_) {
-      self.core_->backend().submit(self.operation_);
+      self.requests_->core().backend().submit(self.operation_);
       return;
     }
     self.outcome_ = -ECANCELED;
@@ -287,74 +291,65 @@ void FileRequest::completed(detail::ReadyNode& ready) {
 }
 
 void FileRequest::release_loop() noexcept {
-  if (std::exchange(holds_loop_, false)) core_->drop_reference();
+  if (std::exchange(holds_loop_, false)) requests_->core().drop_reference();
 }
 
 /// Call when the backend has released the operation.
 void FileRequest::end() noexcept {
-  InFlight::unlink();
+  requests_->remove(*this);
   release_loop();
-  std::exchange(core_, nullptr)->detach();
+  std::exchange(requests_, nullptr)->core().detach();
   release();
 }
 
 void FileRequest::request_stop() noexcept {
-  if (core_ == nullptr) {
+  if (requests_ == nullptr) {
     detail::WorkerCall::request_stop();
     return;
   }
   stopped_ = true;
-  core_->backend().cancel(operation_);
+  requests_->core().backend().cancel(operation_);
 }
 
 void FileRequest::abandon() noexcept {
   waiting_ = nullptr;
-  if (core_ == nullptr) {
+  if (is_on_worker_) {
     detail::WorkerCall::abandon(borrows());
     return;
   }
-  core_->check_thread();
+  if (requests_ == nullptr) return release();  // It has ended, or has not begun.
+  loop::Core& core = requests_->core();
+  core.check_thread();
   if (borrows()) {
-    core_->backend().cancel_and_wait(operation_);
+    core.backend().cancel_and_wait(operation_);
     end();
   } else {
     // It completes later, and its result is discarded; a file that it opened is then closed.
-    core_->backend().cancel(operation_);
+    core.backend().cancel(operation_);
     release_loop();
   }
   release();
 }
 
 void FileRequest::lose_loop() noexcept {
-  core_->backend().cancel_and_wait(operation_);
+  requests_->core().backend().cancel_and_wait(operation_);
   if (operation_.kind == detail::OperationKind::file_open && operation_.result >= 0)
     opened_ = operation_.result;
   waiting_ = nullptr;
   end();
 }
 
-bool FileRequests::are_several_in_flight() noexcept {
-  // Measured with reads of 4 KiB.
-  constexpr int several = 4;
-  int count = 0;
-  for (FileRequest* file_request = in_flight_.front(); file_request != nullptr;
-       file_request = in_flight_.after(*file_request)) {
-    if (++count == several) return true;
-  }
-  return false;
-}
-
 bool FileRequests::may_read_at_once(std::size_t size) noexcept {
   // 128 reads of 4 KiB, or 15 of 64 KiB: a few tenths of a millisecond.
   constexpr std::size_t call_cost = 4096;
   constexpr std::size_t cost_max = std::size_t{1} << 20;
+  // The ring then performs all of them with one system call.
+  if (are_several_in_flight()) return false;
   if (iteration_ != core_.iteration_number()) {
     iteration_ = core_.iteration_number();
     read_ = 0;
   }
   if (size > cost_max || read_ + call_cost + size > cost_max) return false;
-  // The ring then performs all of them with one system call.
-  if (are_several_in_flight()) return false;
   read_ += call_cost + size;
   return true;
 }

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -60,6 +61,11 @@ class FileRequest final : public detail::WorkerCall, private detail::ListHook<Fi
   FileRequest(detail::OperationKind kind, std::shared_ptr<OpenFile> file);
   ~FileRequest() override;
 
+  /// A thread keeps the memory of up to `kept_max` requests that have ended for its next ones.
+  static constexpr std::size_t kept_max = 64;
+  static void* operator new(std::size_t size);
+  static void operator delete(void* memory) noexcept;
+
   FileOperation& operation() noexcept { return operation_; }
   void set_path(std::string path) {
     path_ = std::move(path);
@@ -89,11 +95,10 @@ class FileRequest final : public detail::WorkerCall, private detail::ListHook<Fi
   /// Makes the request write `bytes`, which it owns from now on.
   void set_bytes(Buffer&& bytes) noexcept {
     bytes_ = std::move(bytes);
-    owns_bytes_ = true;
     next_piece();
   }
   /// The bytes of set_bytes() that were not written. Requires that the operation has ended.
-  [[nodiscard]] Buffer take_bytes() noexcept { return std::move(bytes_); }
+  [[nodiscard]] Buffer take_bytes() noexcept { return std::move(*bytes_); }
   /// Makes the request append: the file must have been opened with O_APPEND.
   void set_append() noexcept { appends_ = true; }
 
@@ -140,7 +145,7 @@ class FileRequest final : public detail::WorkerCall, private detail::ListHook<Fi
   void advance(std::size_t count) noexcept;
   /// Reads from the page cache. Returns false if there is more to do.
   bool read_cached(FileRequests& requests) noexcept;
-  void submit(loop::Core& core, FileRequests& requests);
+  void submit(FileRequests& requests);
   void end() noexcept;
   void release_loop() noexcept;
 
@@ -148,13 +153,13 @@ class FileRequest final : public detail::WorkerCall, private detail::ListHook<Fi
   std::shared_ptr<OpenFile> file_;
   std::string path_;
   std::unique_ptr<Names> names_;  ///< Null for operations on contents.
-  Buffer bytes_;
-  bool owns_bytes_ = false;
+  std::optional<Buffer> bytes_;   ///< Set by set_bytes().
   bool appends_ = false;
   backend::System* system_ = nullptr;
   std::int64_t outcome_ = 0;
-  int opened_ = -1;             ///< The opened descriptor, until take_file().
-  loop::Core* core_ = nullptr;  ///< The core of the loop whose backend executes the operation.
+  int opened_ = -1;                   ///< The opened descriptor, until take_file().
+  FileRequests* requests_ = nullptr;  ///< Of the loop whose backend executes the operation.
+  bool is_on_worker_ = false;
   bool holds_loop_ = false;
   bool stopped_ = false;
   std::coroutine_handle<> waiting_;
@@ -164,19 +169,31 @@ class FileRequest final : public detail::WorkerCall, private detail::ListHook<Fi
 class FileRequests final : public loop::Service {
  public:
   explicit FileRequests(loop::Core& core) noexcept : core_(core) {}
-  void add(FileRequest& request) noexcept { in_flight_.push_back(request); }
+  [[nodiscard]] loop::Core& core() noexcept { return core_; }
+  void add(FileRequest& request) noexcept {
+    in_flight_.push_back(request);
+    ++in_flight_count_;
+  }
+  void remove(FileRequest& request) noexcept {
+    request.InFlight::unlink();
+    --in_flight_count_;
+  }
   /// Waits for all of them.
   void close() noexcept override;
   /// Returns whether a task may read `size` bytes at once, without waiting for the next iteration.
   [[nodiscard]] bool may_read_at_once(std::size_t size) noexcept;
 
  private:
-  [[nodiscard]] bool are_several_in_flight() noexcept;
+  [[nodiscard]] bool are_several_in_flight() const noexcept {
+    constexpr std::size_t several = 4;  // Measured with reads of 4 KiB.
+    return in_flight_count_ >= several;
+  }
 
   loop::Core& core_;
   std::uint64_t iteration_ = 0;  ///< The iteration of the last read at once.
   std::size_t read_ = 0;         ///< The cost of that iteration's reads.
   detail::IntrusiveList<FileRequest, FileRequests> in_flight_;
+  std::size_t in_flight_count_ = 0;
 };
 
 }  // namespace tambour::detail::files
