@@ -11,6 +11,7 @@
 
 #include "http/support/serving.h"
 #include "support/on_every_backend.h"
+#include "support/peer.h"
 
 namespace tambour::pipelining_test {
 namespace {
@@ -164,6 +165,39 @@ TEST_P(HttpTurns, heads_that_arrive_in_parts_do_not_mix) {
   for (int number = 0; number < 8; ++number) clients.spawn(client, number);
   run([](TaskScope& scope) -> Task<> { co_await scope.join(); }(clients));
   EXPECT_EQ(answered, 3 * 8);
+}
+
+/// The requests behind the first one are in memory into which the other connection reads meanwhile.
+TEST_P(HttpTurns, requests_outlive_a_loop_that_a_handler_before_them_runs) {
+  TcpStream other;
+  bool is_other_answered = false;
+  auto server = or_throw(http::Server::listen(
+      loop(), Endpoint::loopback_v4(0), [&](Request& request, Response& response) {
+        response.send(request.path());
+        is_other_answered = is_other_answered || request.path() == "/other";
+        if (request.path() != "/inside") return;
+        const std::string text = "GET /other HTTP/1.1\r\nHost: a\r\nX: " + std::string(500, 'x');
+        EXPECT_GT(test::send_now(other, text + "\r\n\r\n"), 500U);
+        while (!is_other_answered) loop().run_once();
+      }));
+  std::string received;
+  run([](TcpStream& second, Endpoint at, std::string& all) -> Task<> {
+    second = or_throw(co_await TcpStream::connect(at));
+    TcpStream first = or_throw(co_await TcpStream::connect(at));
+    std::string text;
+    for (const char* const path : {"/inside", "/2", "/3", "/4"})
+      text.append("GET ").append(path).append(" HTTP/1.1\r\nHost: b\r\n\r\n");
+    EXPECT_TRUE(co_await first.write(std::string_view(text)));
+    Buffer bytes;
+    while (!bytes.find("/4")) {
+      const Result<std::size_t> got = co_await first.read(bytes);
+      if (!got || *got == 0) break;
+    }
+    all = bytes.to_string();
+  }(other, server.endpoint(), received));
+  EXPECT_EQ(count_of(received, "HTTP/1.1 200 OK\r\n"), 4U) << received;
+  for (const char* const path : {"/inside", "/2", "/3", "/4"})
+    EXPECT_EQ(count_of(received, path), 1U) << received;
 }
 
 TEST_P(HttpTurns, connections_share_the_time_of_an_iteration) {
