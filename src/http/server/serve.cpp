@@ -57,6 +57,7 @@ Task<> serve_http_1(IdleConnection idle) {
     }
     if (idle.closes_silently(received)) co_return;
     is_idle = co_await serve_requests(idle, received, next);
+    if (is_idle && idle.kind == IdleKind::released) idle.server->note_release();
   }
   if (next) co_await detail::task::ReplaceTask(std::move(next));
 }

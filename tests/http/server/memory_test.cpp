@@ -260,6 +260,18 @@ TEST_P(HttpMemoryOfIdleConnections, goes_back_to_the_system_when_they_have_close
   EXPECT_LT(resident_bytes() + 1'000'000, before);
 }
 
+TEST_P(HttpMemoryOfIdleConnections, goes_back_to_the_system_when_they_wait) {
+  if (!is(BackendKind::epoll)) GTEST_SKIP() << "the others do the same";
+  if (test::sanitized) GTEST_SKIP() << "the heap is not that of the C library";
+  const http::Server server =
+      serve([](http::Request&, http::Response& response) { response.send("hello"); });
+  connect_all(server.endpoint(), 1100);
+  request_all();
+  const std::size_t before = resident_bytes();
+  EXPECT_TRUE(eventually([&] { return resident_bytes() + 1'000'000 < before; }));
+  EXPECT_EQ(server.connections(), 1100U);
+}
+
 TEST_P(HttpMemory, of_a_request_body_in_short_pieces) {
   constexpr std::size_t count = 20'000;
   for (const std::size_t size : {1U, 2U, 100U, 1000U}) {

@@ -1,4 +1,4 @@
-// ServerOnLoop: the end of a burst of connections.
+// ServerOnLoop: the end of a burst of connections, or of their requests.
 #include "http/server/idle/server_on_loop.h"
 
 #include "base/heap.h"
@@ -10,6 +10,11 @@ namespace tambour::http {
 void ServerOnLoop::end_burst() noexcept {
   connections_max_ = connections_;
   burst_end_ = connections_ > 0 ? 0 : SIZE_MAX;
+  return_memory();
+}
+
+void ServerOnLoop::return_memory() noexcept {
+  released_ = 0;
   tambour::detail::BufferMemory::free_kept_blocks();
   tambour::detail::base::return_free_memory();
 }

@@ -101,6 +101,17 @@ class ServerOnLoop {
     if (kept_max > kept_min) --kept_max;
   }
 
+  /// A connection has waited in vain with all that it needs, and has destroyed it. When nearly all
+  /// of at least burst_min connections have, and once more when all have, the memory goes back to
+  /// the system.
+  void note_release() noexcept {
+    ++released_;
+    const bool are_nearly_all = released_ >= burst_min && kept <= released_ / 16;
+    if (!are_nearly_all && (kept > 0 || !has_returned_)) return;
+    has_returned_ = kept > 0;
+    return_memory();
+  }
+
   /// Where connections receive the heads of requests, with a ReadRequests. Its connection has taken
   /// the bytes before it waits again, so no connection holds memory while it waits.
   [[nodiscard]] std::span<std::byte> input_memory() noexcept { return {input_.get(), input_bytes}; }
@@ -151,12 +162,15 @@ class ServerOnLoop {
   };
 
   void end_burst() noexcept;
+  void return_memory() noexcept;
 
   // NOLINTNEXTLINE(modernize-avoid-c-arrays): memory that is not initialized.
   std::unique_ptr<std::byte[]> input_ = std::make_unique_for_overwrite<std::byte[]>(input_bytes);
   InputUser* input_user_ = nullptr;
   std::int64_t wall_ns_ = 0;      ///< The time of the last date.
   std::int64_t date_end_ns_ = 0;  ///< When the clock is read again, by the time of the loop.
+  std::size_t released_ = 0;      ///< Connections, since memory went back.
+  bool has_returned_ = false;     ///< When more connections were kept.
   std::size_t connections_ = 0;
   std::size_t connections_max_ = 0;   ///< At a time, since the last burst.
   std::size_t burst_end_ = SIZE_MAX;  ///< The number of connections at which a burst ends.
