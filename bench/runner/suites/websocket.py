@@ -3,13 +3,14 @@
 from .. import subjects
 from ..charts import Lines
 from ..model import Metric, Parameter
-from ..servers import MILLISECONDS, ServerSuite
+from ..servers import MILLISECONDS, TASKS, ServerSuite
 
 DEFLATE = Parameter("deflate", "whether messages are compressed", ("no",), choices=("no", "yes"),
                     format="deflate: {}")
 # The programs of these peers have no compression.
 WITHOUT_DEFLATE = ("tungstenite",)
-COMMON = ("Each peer is used as in its documentation, on one processor: Beast with coroutines, "
+COMMON = ("Tambour is used with callbacks, and, as `tambour-tasks`, with a task for each WebSocket. "
+          "Each peer is used as in its documentation, on one processor: Beast with coroutines, "
           "libwebsockets with a queue for each connection, ws on Node.js, gws and coder/websocket "
           "with goroutines, tokio-tungstenite with tasks. The clients use bare system calls on "
           "another processor, and parse only the headers of frames.")
@@ -20,8 +21,8 @@ class WebSocketSuite(ServerSuite):
 
     program = "websocket"
     command = ""
-    subjects = subjects.pick("tambour", "uwebsockets", "boost", "libwebsockets", "node", "gws",
-                             "coder", "tungstenite")
+    subjects = (*subjects.pick("tambour"), TASKS, *subjects.pick("uwebsockets", "boost", "libwebsockets", "node", "gws",
+                             "coder", "tungstenite"))
     # The peers take minutes to compile, and are the target websocket_peers.
     quick = ()
 
