@@ -1,0 +1,50 @@
+// Runs the client of a subject and reports its processor time.
+#include "clients/clients.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <string>
+
+#include "clients/server_program.h"
+#include "common/options.h"
+#include "common/processor.h"
+
+namespace bench {
+
+int run_clients(int argc, char** argv, const SubjectInfo& info,
+                const std::map<Client, RunClient>& clients) {
+  pinned_processor();
+  int iterations = 1, client = 0, in_flight = 0, operations = 0;
+  CommandLine line("Performs operations of a client library.", iterations);
+  line.add("--client", client, "the client", {{"redis", 0}, {"postgresql", 1}, {"curl", 2}});
+  line.add("--in-flight", in_flight, "operations at the same time", 1, 100);
+  line.add("--operations", operations, "operations of a run", 1, 10'000'000);
+  line.parse_or_exit(argc, argv);
+  const auto chosen = clients.find(static_cast<Client>(client));
+  if (chosen == clients.end()) fail("this subject has no such client");
+
+  feed_watchdog();
+  const ServerProgram server(chosen->first);
+  Report report;
+  for (int iteration = 0; iteration < iterations; ++iteration) {
+    feed_watchdog();
+    const auto run = [&](int count) {
+      Operations all(count, in_flight, server.address());
+      chosen->second(all);
+      if (!all.is_finished()) fail("the loop has ended before all operations have");
+    };
+    run(operations / 5 + 1);
+    const auto begin = own_cpu_ns();
+    run(operations);
+    const double used = double(own_cpu_ns() - begin);
+    report.add(std::array<Figure, 4>{{{"operation_ns", used / operations},
+                                      {"operations_per_cpu_s", operations / (used / 1e9)},
+                                      {"operations", double(operations + operations / 5 + 1)},
+                                      {"process", double(getpid())}}});
+  }
+  report.print(info);
+  return 0;
+}
+
+}  // namespace bench

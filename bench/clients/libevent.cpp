@@ -1,0 +1,277 @@
+// libevent: hiredis with its own adapter, libpq and libcurl as their documentation shows. Linked
+// with the drop-in too, there with TAMBOUR_HOSTED on an EventLoop of Tambour.
+#include <hiredis/adapters/libevent.h>
+
+#include <curl/curl.h>
+#include <hiredis/async.h>
+#include <hiredis/hiredis.h>
+#include <libpq-fe.h>
+
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <event2/event.h>
+
+#ifdef TAMBOUR_HOSTED
+#include <tambour/adapters/libevent.h>
+#include <tambour/tambour.h>
+#endif
+
+#include "clients/clients.h"
+
+namespace {
+
+using bench::fail;
+using bench::Operations;
+
+#ifdef TAMBOUR_HOSTED
+constexpr const char* name = "tambour-hosted";
+class Loop {
+ public:
+  Loop() {
+    if (!base_.start()) fail("the loop is not one of the drop-in");
+  }
+  event_base* base() { return base_.get(); }
+  void run() { loop_.run(); }
+
+ private:
+  tambour::EventLoop loop_;
+  tambour::adapters::LibeventBase base_{loop_};
+};
+#else
+class Loop {
+ public:
+  Loop() = default;
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
+  ~Loop() { event_base_free(base_); }
+  event_base* base() { return base_; }
+  void run() { event_base_dispatch(base_); }
+
+ private:
+  event_base* base_ = event_base_new();
+};
+#ifdef TAMBOUR_DROP_IN
+constexpr const char* name = "tambour-libevent";
+#else
+constexpr const char* name = "libevent";
+#endif
+#endif
+
+/// Ends the loop when all operations have ended.
+void note_end(Operations& all, event_base* base) {
+  if (all.end()) event_base_loopbreak(base);
+}
+
+class Redis {
+ public:
+  Redis(Loop& loop, Operations& all)
+      : all_(all), base_(loop.base()), context_(redisAsyncConnectUnix(all.server().c_str())) {
+    if (context_->err != 0) fail(std::string("Redis: ") + context_->errstr);
+    context_->data = this;
+    redisLibeventAttach(context_, base_);
+    const std::string value(bench::value_bytes, 'x');
+    redisAsyncCommand(context_, nullptr, nullptr, "SET key %s", value.c_str());
+    for (int i = 0; i < all.in_flight(); ++i) get();
+    loop.run();
+    redisAsyncFree(context_);
+  }
+
+ private:
+  void get() {
+    if (!all_.begin()) return;
+    std::array<const char*, 2> words{"GET", "key"};
+    const std::array<std::size_t, 2> sizes{3, 3};
+    redisAsyncCommandArgv(context_, &replied, nullptr, 2, words.data(), sizes.data());
+  }
+  static void replied(redisAsyncContext* context, void* reply, void* /*data*/) {
+    auto* const self = static_cast<Redis*>(context->data);
+    const auto* const value = static_cast<redisReply*>(reply);
+    if (value == nullptr) {
+      if (!self->all_.is_finished()) fail("Redis: the connection was lost");
+      return;
+    }
+    if (value->len != bench::value_bytes) fail("Redis: no value");
+    note_end(self->all_, self->base_);
+    self->get();
+  }
+
+  Operations& all_;
+  event_base* base_;
+  redisAsyncContext* context_;
+};
+
+class PgClient {
+ public:
+  PgClient(event_base* base, Operations& all)
+      : all_(all), base_(base), connection_(PQconnectStart(all.server().c_str())) {
+    connect(PGRES_POLLING_WRITING);
+  }
+  PgClient(const PgClient&) = delete;
+  PgClient& operator=(const PgClient&) = delete;
+  ~PgClient() {
+    if (event_ != nullptr) event_free(event_);
+    PQfinish(connection_);
+  }
+
+ private:
+  void watch(short interest) {
+    if (event_ != nullptr) event_free(event_);
+    const auto handle = [](evutil_socket_t, short, void* self) {
+      static_cast<PgClient*>(self)->act();
+    };
+    event_ = event_new(base_, PQsocket(connection_), interest, handle, this);
+    event_add(event_, nullptr);
+  }
+  void connect(PostgresPollingStatusType status) {
+    if (status == PGRES_POLLING_FAILED) fail(PQerrorMessage(connection_));
+    if (status == PGRES_POLLING_READING) return watch(EV_READ);
+    if (status == PGRES_POLLING_WRITING) return watch(EV_WRITE);
+    is_connected_ = true;
+    PQsetnonblocking(connection_, 1);
+    watch(EV_READ | EV_PERSIST);
+    query();
+  }
+  void query() {
+    if (!all_.begin()) return event_del(event_), void();
+    // A text of a few bytes is sent at once.
+    if (PQsendQuery(connection_, "select 1") == 0 || PQflush(connection_) != 0)
+      fail(PQerrorMessage(connection_));
+  }
+  void act() {
+    if (!is_connected_) return connect(PQconnectPoll(connection_));
+    if (PQconsumeInput(connection_) == 0) fail(PQerrorMessage(connection_));
+    while (PQisBusy(connection_) == 0) {
+      PGresult* const rows = PQgetResult(connection_);
+      if (rows == nullptr) {
+        note_end(all_, base_);
+        return query();
+      }
+      if (PQresultStatus(rows) != PGRES_TUPLES_OK || *PQgetvalue(rows, 0, 0) != '1')
+        fail("PostgreSQL: no row");
+      PQclear(rows);
+    }
+  }
+
+  Operations& all_;
+  event_base* base_;
+  PGconn* connection_;
+  event* event_ = nullptr;
+  bool is_connected_ = false;
+};
+
+/// As hiperfifo.c, an example of libcurl.
+class Curl {
+ public:
+  Curl(Loop& loop, Operations& all)
+      : all_(all), base_(loop.base()), timer_(evtimer_new(base_, &expired, this)) {
+    curl_multi_setopt(multi_, CURLMOPT_SOCKETFUNCTION, &socket_changed);
+    curl_multi_setopt(multi_, CURLMOPT_SOCKETDATA, this);
+    curl_multi_setopt(multi_, CURLMOPT_TIMERFUNCTION, &timeout_changed);
+    curl_multi_setopt(multi_, CURLMOPT_TIMERDATA, this);
+    downloads_.resize(std::size_t(all.in_flight()));
+    for (Download& download : downloads_) {
+      curl_easy_setopt(download.easy, CURLOPT_URL, all.server().c_str());
+      curl_easy_setopt(download.easy, CURLOPT_WRITEFUNCTION, &bench::count_bytes);
+      curl_easy_setopt(download.easy, CURLOPT_WRITEDATA, &download.received);
+      curl_easy_setopt(download.easy, CURLOPT_PRIVATE, &download);
+      start(download);
+    }
+    loop.run();
+    for (Download& download : downloads_) {
+      curl_multi_remove_handle(multi_, download.easy);
+      curl_easy_cleanup(download.easy);
+    }
+    curl_multi_cleanup(multi_);
+    event_free(timer_);
+  }
+
+ private:
+  struct Download {
+    CURL* easy = curl_easy_init();
+    std::size_t received = 0;
+  };
+
+  void start(Download& download) {
+    if (!all_.begin()) return;
+    download.received = 0;
+    curl_multi_add_handle(multi_, download.easy);
+  }
+  static int socket_changed(CURL* /*easy*/, curl_socket_t fd, int action, void* data,
+                            void* socket_data) {
+    auto* const self = static_cast<Curl*>(data);
+    auto* watched = static_cast<event*>(socket_data);
+    if (action == CURL_POLL_REMOVE) {
+      event_free(watched);
+      return 0;
+    }
+    const short interest = short(((action & CURL_POLL_IN) != 0 ? EV_READ : 0) |
+                                 ((action & CURL_POLL_OUT) != 0 ? EV_WRITE : 0) | EV_PERSIST);
+    if (watched == nullptr) {
+      watched = event_new(self->base_, fd, interest, &ready, self);
+      curl_multi_assign(self->multi_, fd, watched);
+    } else {
+      event_del(watched);
+      event_assign(watched, self->base_, fd, interest, &ready, self);
+    }
+    event_add(watched, nullptr);
+    return 0;
+  }
+  static int timeout_changed(CURLM* /*multi*/, long milliseconds, void* data) {
+    auto* const self = static_cast<Curl*>(data);
+    const timeval limit{milliseconds / 1000, milliseconds % 1000 * 1000};
+    if (milliseconds < 0)
+      evtimer_del(self->timer_);
+    else
+      evtimer_add(self->timer_, &limit);
+    return 0;
+  }
+  static void ready(evutil_socket_t fd, short events, void* data) {
+    static_cast<Curl*>(data)->act(fd, ((events & EV_READ) != 0 ? CURL_CSELECT_IN : 0) |
+                                          ((events & EV_WRITE) != 0 ? CURL_CSELECT_OUT : 0));
+  }
+  static void expired(evutil_socket_t /*fd*/, short /*events*/, void* data) {
+    static_cast<Curl*>(data)->act(CURL_SOCKET_TIMEOUT, 0);
+  }
+  void act(curl_socket_t fd, int events) {
+    int count = 0;
+    curl_multi_socket_action(multi_, fd, events, &count);
+    while (const CURLMsg* const message = curl_multi_info_read(multi_, &count)) {
+      Download* download = nullptr;
+      curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &download);
+      if (message->data.result != CURLE_OK || download->received != bench::value_bytes)
+        fail(std::string("libcurl: ") + curl_easy_strerror(message->data.result));
+      curl_multi_remove_handle(multi_, download->easy);
+      note_end(all_, base_);
+      start(*download);
+    }
+  }
+
+  Operations& all_;
+  event_base* base_;
+  CURLM* multi_ = curl_multi_init();
+  event* timer_;
+  std::vector<Download> downloads_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Loop loop;
+  const auto redis = [&](Operations& all) { Redis(loop, all); };
+  const auto postgresql = [&](Operations& all) {
+    std::vector<std::unique_ptr<PgClient>> clients;
+    for (int i = 0; i < all.in_flight(); ++i)
+      clients.push_back(std::make_unique<PgClient>(loop.base(), all));
+    loop.run();
+  };
+  const auto curl = [&](Operations& all) { Curl(loop, all); };
+  return bench::run_clients(argc, argv, {name, event_get_version(), "epoll"},
+                            {{bench::Client::redis, redis},
+                             {bench::Client::postgresql, postgresql},
+                             {bench::Client::curl, curl}});
+}
