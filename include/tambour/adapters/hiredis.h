@@ -4,9 +4,8 @@
 //   if (const auto connected = co_await redis.connect("127.0.0.1", 6379); !connected) ...
 //   const auto reply = co_await redis.command("INCR", "counter");
 //
-// Link with -lhiredis. Requires hiredis 0.14 or later, without its TLS. hiredis does not connect
-// again by itself: when a connection is lost, call connect() again. SIGPIPE need not be ignored:
-// <tambour/adapters/hiredis_events.h> keeps hiredis from raising it.
+// Link with -lhiredis. Requires hiredis 0.14 or later, without its TLS. When a connection is lost,
+// call connect() again. <tambour/adapters/hiredis_events.h> keeps hiredis from raising SIGPIPE.
 #pragma once
 
 #include <hiredis/async.h>
@@ -155,13 +154,12 @@ class RedisClient {
     std::unique_ptr<redisAsyncContext, decltype(&redisAsyncFree)> context(opened, &redisAsyncFree);
     if (context->err != 0) {
       note_error(context.get());
-      return Call<void>::failed(
-          system_error(context->err == REDIS_ERR_OOM ? ENOMEM : ECONNREFUSED));
+      const bool is_memory = context->err == REDIS_ERR_OOM;
+      return Call<void>::failed(system_error(is_memory ? ENOMEM : ECONNREFUSED));
     }
     RedisEvents::attach(loop_, *context);
     auto [call, wait] = Call<void>::begin();
-    // From here on nothing throws.
-    context_ = context.release();
+    context_ = context.release();  // From here on nothing throws.
     context_->data = this;
     redisAsyncSetConnectCallback(context_, &connected);
     redisAsyncSetDisconnectCallback(context_, &disconnected);
@@ -181,14 +179,13 @@ class RedisClient {
   void append(char type, std::size_t number) {
     std::array<char, 24> text;
     text[0] = type;
-    char* const end = std::to_chars(&text[1], text.data() + text.size(), number).ptr;
-    request_.append(text.data(), end).append("\r\n");
+    const auto end = std::to_chars(&text[1], text.data() + text.size(), number);
+    request_.append(text.data(), end.ptr).append("\r\n");
   }
   bool send(redisCallbackFn* function, void* data) {
     const int queued =
         redisAsyncFormattedCommand(context_, function, data, request_.data(), request_.size());
-    constexpr std::size_t kept_bytes_max = 65'536;
-    if (request_.capacity() > kept_bytes_max) request_ = std::string();
+    if (request_.capacity() > 65'536) request_ = std::string();  // A larger one is not kept.
     return queued == REDIS_OK;
   }
 

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include <tambour/adapters/libssh2_operation.h>
 #include <tambour/adapters/libssh2_result.h>
 #include <tambour/base/unique_fd.h>
 #include <tambour/loop/event_loop.h>
@@ -24,37 +25,6 @@
 #pragma GCC visibility push(default)
 
 namespace tambour::adapters::detail {
-
-class SshTransport;
-
-/// A function of libssh2, or several of them, that is repeated until it has ended.
-class SshOperation {
- public:
-  SshOperation() = default;
-  SshOperation(const SshOperation&) = delete;
-  SshOperation& operator=(const SshOperation&) = delete;
-  virtual ~SshOperation() = default;
-
-  /// Whether libssh2 keeps the state of the operation in the session, and not in a channel: only
-  /// one such operation may be in the middle.
-  [[nodiscard]] virtual bool needs_session() const noexcept = 0;
-  /// Returns LIBSSH2_ERROR_EAGAIN if it has not ended.
-  virtual int step() noexcept = 0;
-  /// Invoked once, with the code of the last step, if begin() has not returned it. May destroy the
-  /// operation and the transport.
-  virtual void end(int code) = 0;
-  /// The transport is destroyed.
-  virtual void drop() noexcept = 0;
-
-  /// Whether a step was made.
-  [[nodiscard]] bool has_begun() const noexcept { return has_begun_; }
-
- private:
-  friend class SshTransport;
-  bool has_begun_ = false;
-  bool is_awaited_ = true;
-  std::uint64_t round_ = 0;
-};
 
 /// Owns the socket and the session. libssh2 writes into a buffer, which never refuses anything: so
 /// an operation is never in the middle of a packet, and others may be continued. No operation is
