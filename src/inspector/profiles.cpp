@@ -162,11 +162,23 @@ void send_taken(Response& response) {
   response.send_error(http::Status::conflict, "another profile is being made");
 }
 
+/// A page of another origin cannot read a profile, but its requests would start one. Browsers send
+/// the field (Fetch Metadata), other clients do not.
+bool is_of_other_site(const Request& request) {
+  const auto site = request.headers().get("Sec-Fetch-Site");
+  return site && *site != "same-origin" && *site != "none";
+}
+
 /// Empty if the request was rejected.
-std::optional<std::chrono::seconds> length_of(Request& request, std::uint32_t otherwise) {
+std::optional<std::chrono::seconds> length_of(Request& request, Response& response) {
+  constexpr std::uint32_t seconds_default = 10;
+  if (is_of_other_site(request)) {
+    response.send_error(http::Status::forbidden, "the request is of a page of another site");
+    return std::nullopt;
+  }
   const auto seconds = request.query_parameter_as<std::uint32_t>("seconds");
   if (!seconds) return std::nullopt;
-  return std::chrono::seconds(std::min(seconds->value_or(otherwise), seconds_max));
+  return std::chrono::seconds(std::min(seconds->value_or(seconds_default), seconds_max));
 }
 
 }  // namespace
@@ -185,7 +197,7 @@ void send_profiles(Response& response) {
 }
 
 Task<> send_cpu_profile(Request& request, Response& response) {
-  const std::optional<std::chrono::seconds> length = length_of(request, 10);
+  const std::optional<std::chrono::seconds> length = length_of(request, response);
   if (!length) co_return;
   const std::optional<CpuProfiler> profiler = find_cpu_profiler();
   if (!profiler) {
@@ -219,7 +231,7 @@ Task<> send_cpu_profile(Request& request, Response& response) {
 }
 
 Task<> send_heap_profile(Request& request, Response& response) {
-  const std::optional<std::chrono::seconds> length = length_of(request, 10);
+  const std::optional<std::chrono::seconds> length = length_of(request, response);
   if (!length) co_return;
   const std::optional<HeapProfiler> profiler = find_heap_profiler();
   if (!profiler) {

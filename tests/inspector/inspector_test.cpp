@@ -141,6 +141,16 @@ TEST_F(Inspectors, make_profiles_if_the_process_has_a_profiler) {
     EXPECT_TRUE(profile.starts_with("501 ")) << profile;
     EXPECT_NE(profile.find("libprofiler"), std::string::npos) << profile;
   }
+  // A page of another site cannot start one.
+  auto ask = [](EventLoop& loop, std::string url) -> Task<http::Status> {
+    http::Client client(loop);
+    http::ClientRequest request(std::move(url));
+    request.fields.set("Sec-Fetch-Site", "cross-site");
+    auto sent = co_await client.send(std::move(request));
+    co_return or_throw(std::move(sent), "send").status();
+  };
+  const std::string url = "http://" + debug_->endpoint().to_string() + "/profiles/cpu?seconds=0";
+  EXPECT_EQ(block_on(loop_, ask(loop_, url)), http::Status::forbidden);
   // The allocator of the test is not tcmalloc.
   EXPECT_TRUE(page("/profiles/heap?seconds=0").starts_with("501 "));
   EXPECT_EQ(python("/profiles", "\"tcmalloc\" in a[\"heap_hint\"]"), "True");

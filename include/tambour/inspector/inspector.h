@@ -65,16 +65,18 @@ struct InspectorOptions {
 /// | / | the page for browsers, which shows all others |
 /// | loops | JSON: counters, lag, and what runs now, of each loop |
 /// | callbacks | JSON: calls and times of callbacks by source line |
-/// | connections | JSON: sockets; parameters `q` (text that a row contains), `sort`, `order` (`asc`
-///   or `desc`), `offset`, `limit` (at most 500) |
-/// | tasks | JSON: what the tasks of the loops await (see TaskWalk); parameters `q`, `sort`
-/// (`waited`:
-///   the longest waits first), `offset`, `limit` |
+/// | connections | JSON: sockets; see below |
+/// | tasks | JSON: what the tasks of the loops await: see TaskWalk |
 /// | workers | JSON: the worker pools of the process |
+/// | profiles/cpu, profiles/heap | a file for pprof, if the process has gperftools; else 501 |
+/// | profiles | JSON: which of them there are, and what to do for the others |
 /// | metrics | what Collector::handler() answers |
 /// | health | 200, or 503 if a loop is blocked |
-/// | ready | 200, or 503 if set_ready(false) was called or InspectorOptions::shutdown was requested
-/// |
+/// | ready | 200, or 503 after set_ready(false) or a stop request of InspectorOptions::shutdown |
+///
+/// Lists have the parameters `q` (text that a row contains), `sort`, `order` (`asc` or `desc`),
+/// `offset` and `limit` (at most 500). Tasks can be sorted by `waited`, the longest waits first.
+/// Profiles have the parameter `seconds` (at most 300).
 ///
 /// No page contains headers, bodies, keys, or query strings of requests. No page needs a network:
 /// everything is part of the library.
