@@ -197,6 +197,32 @@ class Memcached(ProgramTest):
             self.assertIn("usleep", loop["running"])
             self.assertEqual(inspect(debug, "/events")["silent_loops"], ["libevent/0"])
 
+    def test_inspected_child(self):
+        """After fork(2), the inspector starts again when the child reopens its base."""
+        # PR_SET_PDEATHSIG: the child ends with its parent.
+        program = ("import ctypes, os\n"
+                   "e, c = ctypes.CDLL('libevent-2.1.so.7'), ctypes.CDLL(None)\n"
+                   "for f in (e.event_base_new, e.event_new): f.restype = ctypes.c_void_p\n"
+                   "base = ctypes.c_void_p(e.event_base_new())\n"
+                   "timer = ctypes.c_void_p(e.event_new(base, -1, 0x10, c.getppid, None))\n"
+                   "e.event_add(timer, (ctypes.c_long * 2)(0, 10000))\n"
+                   "if os.fork() == 0:\n"
+                   "    c.prctl(1, 15)\n"
+                   "    e.event_reinit(base)\n"
+                   "    os.symlink(f'debug.{os.getpid()}', 'child')\n"
+                   "    e.event_base_dispatch(base)\n"
+                   "os.wait()\n")
+        child = self.folder / "child"
+        with server(True, child, "/usr/bin/python3", "-c", program, cwd=self.folder,
+                    env={"TAMBOUR_INSPECT": f"unix:{self.folder}/debug.%p"}):
+
+            def called() -> list:
+                return inspect(child, "/callbacks")["callbacks"]
+
+            self.assertIn("getppid", eventually(called, "the timer expires")[0]["place"])
+            self.assertEqual(inspect(child, "/events")["silent_loops"], [])
+            self.assertEqual(len(list(self.folder.glob("debug.*"))), 2)
+
     def test_signals(self):
         """memcached ends orderly after each signal."""
 
