@@ -80,7 +80,7 @@ void send_callbacks(const State& state, Response& response) {
   for (const auto& loop : state.loops()) {
     const auto monitor = loop->monitor();
     if (monitor == nullptr) continue;
-    for (const auto& times : monitor->callbacks()) {
+    for (const auto& times : monitor->callbacks().rows()) {
       places[text_of(times.place)].add(times);
     }
   }
