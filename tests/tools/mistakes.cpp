@@ -22,7 +22,7 @@ Task<int> number() { co_return 1; }
 Task<> work() { co_await sleep_for(1s); }
 Task<> echo(TcpStream peer) {
   Buffer bytes;
-  co_await peer.read(bytes);
+  if (co_await peer.read(bytes)) std::puts(bytes.to_string().c_str());
 }
 void answer(http::Request& /*request*/, http::Response& response) { response.send("ok\n"); }
 
@@ -115,15 +115,12 @@ void join_twice() {
 void read_in_two_tasks() {
   EventLoop loop;
   auto [near, far] = or_throw(UnixStream::pair(loop));
-  for (int i = 0; i < 2; ++i) {
-    spawn(
-        loop,
-        [](UnixStream& stream) -> Task<> {
-          Buffer bytes;
-          co_await stream.read(bytes);
-        },
-        std::ref(near));
-  }
+  const auto print = [](UnixStream& stream) -> Task<> {
+    Buffer bytes;
+    if (co_await stream.read(bytes)) std::puts(bytes.to_string().c_str());
+  };
+  spawn(loop, print, std::ref(near));
+  spawn(loop, print, std::ref(near));
   loop.run();
 }
 
