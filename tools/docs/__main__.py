@@ -148,6 +148,10 @@ def main() -> None:
     pages.add_wanted()
     pages.write(work / "pages")
     settings = (HERE / "mkdocs.yml").read_text()
+    # Two versions of the site can be told apart.
+    version = re.search(r'version = "([\d.]+)"',
+                        (ROOT / "include/tambour/base/version.h").read_text())
+    settings = settings.replace("site_name: Tambour\n", f"site_name: Tambour {version[1]}\n")
     settings = settings.replace("theme:\n", f"theme:\n  custom_dir: {HERE}/theme\n")
     settings += f"docs_dir: {work}/pages\nsite_dir: {arguments.output.resolve()}\nnav:\n"
     (work / "mkdocs.yml").write_text(settings + as_yaml(navigation_of(pages, reference), 1) + "\n")
