@@ -73,6 +73,7 @@ test: build ## build and run the tests
 # Run this before a release; it takes more than an hour.
 .PHONY: test-all
 test-all: ## run every test in every variant: release, debug, sanitizers; all checks
+	@tools/bootstrap --quiet packages
 	@$(MAKE) test asan tsan check FULL=1
 	@$(MAKE) test-debug FULL=1
 	@$(MAKE) benchmarks
@@ -176,6 +177,14 @@ install-drop-ins: ## build and install the drop-ins for libev and libevent under
 	@cmake build/library >build/library/configure.log
 	$(call compile,build/library)
 	@cmake --install build/library --component drop_ins --prefix $(abspath $(PREFIX))
+
+# The packages are those of the last commit.
+.PHONY: package
+package: ## build Debian packages of the last commit into build/package
+	@tools/bootstrap --quiet build library drop-ins packages
+	@packaging/build-debian build/package >build/package.log 2>&1 || { \
+	  tail -n 40 build/package.log; exit 1; }
+	@ls build/package/*.deb
 
 .PHONY: clean
 clean: ## remove build/

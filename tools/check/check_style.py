@@ -56,7 +56,7 @@ def check_lines(tree: Tree, path: str) -> Iterator[Fault]:
             yield Fault(path, number, f"{len(line)} columns, limit {COLUMNS_MAX}")
         if line != line.rstrip():
             yield Fault(path, number, "trailing space")
-        if "\t" in line and not path.endswith("Makefile"):
+        if "\t" in line and not path.endswith(("Makefile", "debian/rules")):
             yield Fault(path, number, "tab character")
         if match := LEFTOVER.search(line):
             yield Fault(path, number, f"{match.group()}: file an issue, or do the work")
