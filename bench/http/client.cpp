@@ -197,10 +197,15 @@ void HttpClients::run_count(std::int64_t responses) {
   while (responses_ < end) run_once(100);
 }
 
-void HttpClients::request_each() {
+void HttpClients::request_each(int in_flight_max) {
   at_once_ = false;
-  for (Connection* connection : std::exchange(unused_, {})) request(*connection);
-  while (unused_.size() < connections_.size()) run_once(100);
+  const std::vector<Connection*> all = std::exchange(unused_, {});
+  std::size_t begun = 0;
+  while (unused_.size() < all.size()) {
+    while (begun < all.size() && begun < unused_.size() + std::size_t(in_flight_max))
+      request(*all[begun++]);
+    run_once(100);
+  }
 }
 
 std::vector<std::int64_t> HttpClients::run_at_rate(double per_second, double seconds) {

@@ -43,8 +43,9 @@ class HttpClients {
   std::int64_t run(double seconds);
   /// The same, until so many responses were received.
   void run_count(std::int64_t responses);
-  /// Each connection makes one request. Returns when all responses were received.
-  void request_each();
+  /// Each connection makes one request, so many of them at the same time. Returns when all
+  /// responses were received.
+  void request_each(int in_flight_max);
 
   /// Sends requests at a fixed rate, one at a time on a connection. Returns for each response the
   /// nanoseconds since its request was due: if all connections are in use, the request waits.

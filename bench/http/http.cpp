@@ -41,6 +41,7 @@ struct Parameters {
   int pipelined = 1;
   int rate = 0;  ///< 0: as fast as the server answers.
   int requests = 0;
+  int burst = 1;
   int milliseconds = 0;
 };
 
@@ -106,7 +107,7 @@ std::vector<Figure> stay_idle(const ServerProcess& server, Parameters parameters
   constexpr unsigned settled_us = 1'500'000;
   const int connections = std::exchange(parameters.connections, 16);
   // Excludes memory that a library allocates once, for its first connections.
-  clients_of(server, parameters).request_each();
+  clients_of(server, parameters).request_each(parameters.burst);
   usleep(settled_us);
   server.wait_until_idle();
   const double before = double(server.pss_bytes());
@@ -114,7 +115,7 @@ std::vector<Figure> stay_idle(const ServerProcess& server, Parameters parameters
   double open = 0;
   {
     HttpClients clients = clients_of(server, parameters);
-    clients.request_each();
+    clients.request_each(parameters.burst);
     feed_watchdog();
     usleep(settled_us);
     server.wait_until_idle();
@@ -215,6 +216,7 @@ void add_options(CommandLine& line, Parameters& parameters) {
   add_arena_options(line, parameters);
   line.add_command("idle", "connections that have made one request");
   line.add("--connections", parameters.connections, "connections", 1, 10'000);
+  line.add("--burst", parameters.burst, "requests at the same time", 1, 10'000);
   add_size();
   line.add_command("count", "a number of requests, for a program that counts instructions");
   line.add("--connections", parameters.connections, "connections", 1, 10'000);
