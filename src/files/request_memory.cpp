@@ -3,6 +3,7 @@
 // A request must outlive the task that awaits it, because the kernel may still write into the
 // task's buffer, so each operation needs memory of its own. Programs with many operations in flight
 // allocate and release the same blocks over and over.
+#include <cstddef>
 #include <new>
 #include <utility>
 
@@ -11,17 +12,20 @@
 namespace tambour::detail::files {
 namespace {
 
-// Sanitizers find the use of a request that has ended only if its memory is released.
+// Sanitizers find the use of a request that has ended only if its memory is released, and tests of
+// failing allocations expect one for each request.
 #if defined(__has_feature)
 #define TAMBOUR_FILES_HAS_FEATURE(feature) __has_feature(feature)
 #else
 #define TAMBOUR_FILES_HAS_FEATURE(feature) 0
 #endif
-#if defined(__SANITIZE_ADDRESS__) || TAMBOUR_FILES_HAS_FEATURE(address_sanitizer)
+#if defined(TAMBOUR_FAULTS) || defined(__SANITIZE_ADDRESS__) || \
+    TAMBOUR_FILES_HAS_FEATURE(address_sanitizer)
 constexpr std::size_t limit = 0;
 #else
 constexpr std::size_t limit = FileRequest::kept_max;
 #endif
+#undef TAMBOUR_FILES_HAS_FEATURE
 
 struct Block {
   Block* next;
