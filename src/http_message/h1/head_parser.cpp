@@ -230,7 +230,7 @@ Result<bool> HeadParser::parse_line(std::string_view text, std::size_t size) {
 }
 
 bool HeadParser::parse_plain_lines(std::string_view text) {
-  if (!has_start_line(kind_) || examined_ != line_at_) return false;
+  if (!has_start_line(kind_) || examined_ != line_at_ || line_at_ >= text.size()) return false;
   // As many bytes as the fields may have, which need not be counted one by one then.
   const std::size_t bytes_max = std::min(limits_->fields_bytes_max - field_bytes_, plain_bytes_max);
   if (!text.ends_with('\n') || text.size() - line_at_ > bytes_max)
