@@ -21,8 +21,9 @@ class WebSocketSuite(ServerSuite):
 
     program = "websocket"
     command = ""
-    subjects = (*subjects.pick("tambour"), TASKS, *subjects.pick("uwebsockets", "boost", "libwebsockets", "node", "gws",
-                             "coder", "tungstenite"))
+    subjects = (*subjects.pick("tambour"), TASKS,
+                *subjects.pick("uwebsockets", "boost", "libwebsockets", "node", "gws", "coder",
+                               "tungstenite"))
     # The peers take minutes to compile, and are the target websocket_peers.
     quick = ()
 
