@@ -9,7 +9,7 @@ DEFLATE = Parameter("deflate", "whether messages are compressed", ("no",), choic
                     format="deflate: {}")
 # The programs of these peers have no compression.
 WITHOUT_DEFLATE = ("tungstenite",)
-COMMON = ("Tambour is used with callbacks, and, as `tambour-tasks`, with a task for each WebSocket. "
+COMMON = ("Tambour is used with callbacks, and, as `tambour-tasks`, with tasks. "
           "Each peer is used as in its documentation, on one processor: Beast with coroutines, "
           "libwebsockets with a queue for each connection, ws on Node.js, gws and coder/websocket "
           "with goroutines, tokio-tungstenite with tasks. The clients use bare system calls on "
