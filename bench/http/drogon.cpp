@@ -31,9 +31,10 @@ class Drogon {
         .setClientMaxBodySize(upload_bytes_max)
         .setClientMaxMemoryBodySize(upload_bytes_max)
         .setDocumentRoot(options.folder + "/files")
-        .setFileTypes({"css", "js", "html", "woff2", "svg", "webp", "json", "file"})
+        .setFileTypes({"css", "js", "html", "woff2", "svg", "webp", "json", "txt"})
         .enableGzip(true)
-        .setUploadPath(options.folder);
+        .setUploadPath(options.folder)
+        .disableSigtermHandling();
     add_handlers();
   }
 

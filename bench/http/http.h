@@ -19,8 +19,8 @@ inline constexpr const char* http_target = "/file";  ///< answer_bytes bytes of 
 inline constexpr const char* json_target = "/json";  ///< json_text(), made for each request.
 /// Reads the body, and answers with the number of its bytes, as text/plain.
 inline constexpr const char* upload_target = "/upload";
-/// The file FOLDER/files/static/file, which a subject sends from the disk.
-inline constexpr const char* static_target = "/static/file";
+/// The file FOLDER/files/static/file.txt, which a subject sends from the disk.
+inline constexpr const char* static_target = "/static/file.txt";
 /// The sum of the values of the query, as text/plain.
 inline constexpr const char* baseline_target = "/baseline2";
 /// small_bytes bytes of text/plain; also the file FOLDER/files/small. For clients of HTTP/2.
