@@ -2,7 +2,7 @@
 
 from ..charts import Bars
 from ..model import Metric, Parameter
-from ..servers import MILLISECONDS
+from ..servers import MILLISECONDS, TASKS
 from .http import PER_CORE, HttpSuite
 
 PROFILES = ("baseline", "pipelined", "limited-conn", "json", "json-comp", "upload", "static")
@@ -24,6 +24,8 @@ class HttpArena(HttpSuite):
     name = "http-arena"
     command = "arena"
     title = "HttpArena's profiles"
+    # The program for tasks differs in none of these services.
+    subjects = tuple(subject for subject in HttpSuite.subjects if subject is not TASKS)
     what = ("The workloads of HttpArena with these names: baseline (the sum of two numbers in the "
             "query and one in the body, which a third of the requests have with a length and a "
             "third chunked), pipelined (16 requests at a time for \"ok\"), limited-conn (baseline, "
