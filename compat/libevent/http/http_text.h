@@ -1,6 +1,8 @@
 // Lists of fields, as far as other files of evhttp need more than event2/http.h has.
 #pragma once
 
+#include <sys/queue.h>
+
 #include <string_view>
 
 #include <event2/keyvalq_struct.h>
