@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # and outside of the tree.
 ELSEWHERE = re.compile(r"src/tls/without_openssl|tests/transports/without_tls|bindings/perl/"
                        r"|tests/package/compile_errors|tests/fuzz/fuzz_|tests/faults/faults"
-                       r"|tests/package/consumer|bench/")
+                       r"|tests/package/component|tests/package/consumer|bench/")
 
 
 def sources() -> set[str]:

@@ -5,6 +5,7 @@
 // include: <tambour/adapters/hiredis.h>
 // include: <tambour/adapters/libevent.h>
 // include: <tambour/adapters/libpq.h>
+// include: <libssh2_sftp.h>
 // include: <tambour/adapters/libssh2.h>
 // include: <tambour/adapters/mariadb.h>
 // include: <tambour/adapters/mosquitto.h>
