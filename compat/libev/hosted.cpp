@@ -13,10 +13,9 @@
 using tambour::BackendKind;
 using tambour::detail::GuestCalls;
 using tambour::detail::HostCalls;
+using tambour::libev::loop_at;
 
 namespace {
-
-struct ev_loop* loop_of(void* loop) noexcept { return static_cast<struct ev_loop*>(loop); }
 
 unsigned flag_of(BackendKind kind) noexcept {
   switch (kind) {
@@ -32,7 +31,7 @@ unsigned flag_of(BackendKind kind) noexcept {
 }
 
 std::int64_t prepare(void* guest, bool* must_run) {
-  struct ev_loop* const loop = loop_of(guest);
+  struct ev_loop* const loop = &loop_at(guest);
   const std::int64_t deadline_ns = loop->prepare_for_host();
   *must_run = loop->checks.count() != 0;
   return deadline_ns;
@@ -55,10 +54,10 @@ extern "C" int tambour_open_ev_loop_1(const HostCalls& host, GuestCalls& guest) 
   loop->begin_observation();
   guest = {.loop = loop,
            .prepare = &prepare,
-           .update_time = [](void* self) noexcept { loop_of(self)->update_time(); },
-           .deadline = [](void* self) noexcept { return loop_of(self)->deadline_for_host(); },
-           .run = [](void* self) { return loop_of(self)->run_for_host(); },
-           .after_fork = [](void* self) noexcept { ev_loop_fork(loop_of(self)); },
-           .destroy = [](void* self) { ev_loop_destroy(loop_of(self)); }};
+           .update_time = [](void* self) noexcept { loop_at(self).update_time(); },
+           .deadline = [](void* self) noexcept { return loop_at(self).deadline_for_host(); },
+           .run = [](void* self) { return loop_at(self).run_for_host(); },
+           .after_fork = [](void* self) noexcept { ev_loop_fork(&loop_at(self)); },
+           .destroy = [](void* self) { ev_loop_destroy(&loop_at(self)); }};
   return 0;
 }

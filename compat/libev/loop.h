@@ -224,4 +224,7 @@ namespace tambour::libev {
 
 inline struct ev_loop* Loop::handle() noexcept { return static_cast<struct ev_loop*>(this); }
 
+/// A loop that an interface passes as an address.
+inline struct ev_loop& loop_at(void* loop) noexcept { return *static_cast<struct ev_loop*>(loop); }
+
 }  // namespace tambour::libev

@@ -13,8 +13,6 @@ using compat::LoopFigures;
 using compat::ObservedEvent;
 using AddEvent = void (*)(void* list, const ObservedEvent& event) noexcept;
 
-struct ev_loop& loop_of(void* loop) noexcept { return *static_cast<struct ev_loop*>(loop); }
-
 /// Passes the watchers of a loop to the inspector.
 class Lister {
  public:
@@ -44,7 +42,7 @@ std::int64_t nanoseconds_left(ev_tstamp at, ev_tstamp now) noexcept {
 }
 
 void list_watchers(void* self, AddEvent add, void* list) noexcept {
-  struct ev_loop& loop = loop_of(self);
+  struct ev_loop& loop = loop_at(self);
   Lister lister(add, list);
   loop.descriptors.for_each([&](int fd, const FdRecord& record) {
     for (const ev_io* io = record.first; io != nullptr;
@@ -71,7 +69,7 @@ void list_watchers(void* self, AddEvent add, void* list) noexcept {
 }
 
 void read_figures(void* self, LoopFigures& figures) noexcept {
-  struct ev_loop& loop = loop_of(self);
+  struct ev_loop& loop = loop_at(self);
   figures.iterations = loop.iterations;
   figures.pending = loop.pendings.count();
   figures.references = loop.references;
@@ -80,7 +78,7 @@ void read_figures(void* self, LoopFigures& figures) noexcept {
 
 constexpr compat::LoopCalls calls = {
     .library = "libev",
-    .wake = [](void* self) noexcept { loop_of(self).wake_up(); },
+    .wake = [](void* self) noexcept { loop_at(self).wake_up(); },
     .read = &read_figures,
     .list = &list_watchers,
 };

@@ -111,6 +111,9 @@ extern const Method methods[3];
 event_base* new_base(const event_config* config, std::unique_ptr<detail::backend::Backend> poller,
                      const Method* method);
 
+/// A base that an interface passes as an address.
+inline event_base& base_of(void* base) noexcept { return *static_cast<event_base*>(base); }
+
 inline event* event_of(event_callback* callback) noexcept {
   // The callback is the first member.
   return reinterpret_cast<event*>(callback);

@@ -54,9 +54,7 @@ bool event_base::run_for_host() {
 
 namespace {
 
-event_base& base_of(void* base) noexcept { return *static_cast<event_base*>(base); }
-
-std::int64_t deadline(void* guest) noexcept { return base_of(guest).deadline_for_host(); }
+std::int64_t deadline(void* guest) noexcept { return le::base_of(guest).deadline_for_host(); }
 
 const le::Method* method_of(BackendKind kind) noexcept {
   switch (kind) {
@@ -89,8 +87,8 @@ extern "C" int tambour_open_event_base_1(const HostCalls& host, GuestCalls& gues
                },
            .update_time = nullptr,
            .deadline = &deadline,
-           .run = [](void* self) { return base_of(self).run_for_host(); },
-           .after_fork = [](void* self) noexcept { event_reinit(&base_of(self)); },
-           .destroy = [](void* self) { event_base_free(&base_of(self)); }};
+           .run = [](void* self) { return le::base_of(self).run_for_host(); },
+           .after_fork = [](void* self) noexcept { event_reinit(&le::base_of(self)); },
+           .destroy = [](void* self) { event_base_free(&le::base_of(self)); }};
   return 0;
 }

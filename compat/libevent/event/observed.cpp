@@ -20,9 +20,7 @@ using tambour::compat::LoopFigures;
 using tambour::compat::ObservedEvent;
 using AddEvent = void (*)(void* list, const ObservedEvent& event) noexcept;
 
-event_base& base_of(void* base) noexcept { return *static_cast<event_base*>(base); }
-
-const char* kind_of(const event& ev) noexcept {
+const char* row_kind_of(const event& ev) noexcept {
   if ((ev.ev_events & EV_SIGNAL) != 0) return "signal";
   if (le::bufferevent_of(ev.ev_evcallback) != nullptr) return "bufferevent";
   if (le::listener_of(ev.ev_evcallback) != nullptr) return "listener";
@@ -31,7 +29,7 @@ const char* kind_of(const event& ev) noexcept {
 
 void add_event(const event& ev, std::int64_t now_us, AddEvent add, void* list) noexcept {
   const event_callback& callback = ev.ev_evcallback;
-  ObservedEvent row{.kind = kind_of(ev),
+  ObservedEvent row{.kind = row_kind_of(ev),
                     .function = le::function_of(callback),
                     .fd = ev.ev_fd,
                     .priority = callback.evcb_pri,
@@ -57,9 +55,9 @@ void list_events(void* self, AddEvent add, void* list) noexcept {
     std::int64_t now_us;
     AddEvent add;
     void* list;
-  } listing{.now_us = base_of(self).read_clock(), .add = add, .list = list};
+  } listing{.now_us = le::base_of(self).read_clock(), .add = add, .list = list};
   event_base_foreach_event_nolock_(
-      &base_of(self),
+      &le::base_of(self),
       [](const event_base*, const event* ev, void* data) {
         const auto& to = *static_cast<const Listing*>(data);
         if ((ev->ev_evcallback.evcb_flags & EVLIST_INTERNAL) == 0)
@@ -70,7 +68,7 @@ void list_events(void* self, AddEvent add, void* list) noexcept {
 }
 
 void read_figures(void* self, LoopFigures& figures) noexcept {
-  event_base& base = base_of(self);
+  event_base& base = le::base_of(self);
   figures.pending = static_cast<std::size_t>(base.active_count);
   figures.references = base.event_count + base.virtual_count;
   base.timeouts.for_each([&](const event& /*ev*/) { ++figures.timers; });
@@ -79,7 +77,7 @@ void read_figures(void* self, LoopFigures& figures) noexcept {
 constexpr tambour::compat::LoopCalls calls = {
     .library = "libevent",
     // Not event_base::wake(), which needs the lock.
-    .wake = [](void* self) noexcept { base_of(self).poller->wake(); },
+    .wake = [](void* self) noexcept { le::base_of(self).poller->wake(); },
     .read = &read_figures,
     .list = &list_events,
 };
