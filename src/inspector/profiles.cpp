@@ -147,11 +147,11 @@ std::string contents_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-void send_profile(Response& response, std::string profile, std::string_view name) {
+void send_profile(Response& response, std::string_view profile, std::string_view name) {
   set_fields(response, "application/octet-stream");
   response.headers().set("Content-Disposition",
                          "attachment; filename=\"" + std::string(name) + '"');
-  response.send(std::move(profile));
+  response.send(profile);
 }
 
 void send_hint(Response& response, std::string_view hint) {
@@ -227,7 +227,7 @@ Task<> send_cpu_profile(Request& request, Response& response) {
     response.send_error(http::Status::service_unavailable, "all workers are busy");
     co_return;
   }
-  send_profile(response, std::move(*profile), "cpu.prof");
+  send_profile(response, *profile, "cpu.prof");
 }
 
 Task<> send_heap_profile(Request& request, Response& response) {
@@ -257,7 +257,8 @@ Task<> send_heap_profile(Request& request, Response& response) {
   }
   const std::unique_ptr<char, decltype(&std::free)> text(profiler->get(), &std::free);
   stop.run();
-  send_profile(response, text != nullptr ? std::string(text.get()) : std::string(), "heap.prof");
+  send_profile(response, text != nullptr ? std::string_view(text.get()) : std::string_view(),
+               "heap.prof");
 }
 
 }  // namespace tambour::inspector

@@ -77,6 +77,7 @@ bool begins_with_host(const char* line) noexcept {
 /// a line end must follow it before `end`.
 bool is_plain_host(std::string_view host, const char* end) noexcept {
   constexpr std::size_t port_size_max = 4;  // More digits may be too large a number.
+  // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): `end` bounds it.
   const std::size_t size = length_of(host.data(), end, host_char, [](const CharacterBlock& block) {
     return block.first_unusual_in_host();
   });
@@ -209,6 +210,7 @@ Result<bool> HeadParser::parse_line(std::string_view text, std::size_t size) {
     while (is_blank(value_end[-1]) && value_end > value) --value_end;
     const auto name_size = static_cast<std::size_t>(colon - line);
     const std::string_view value_text(value, static_cast<std::size_t>(value_end - value));
+    // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): the place to count from.
     fields_.add_short(text.data(), line, name_size, value_text);
     if (name_size == host_name_size && begins_with_host(line)) note_host(value_text, text);
     line = line_end + line_end_size;
