@@ -154,12 +154,18 @@ void send_profile(Response& response, std::string_view profile, std::string_view
   response.send(profile);
 }
 
-void send_hint(Response& response, std::string_view hint) {
-  response.send_error(http::Status::not_implemented, hint);
-}
-
 void send_taken(Response& response) {
   response.send_error(http::Status::conflict, "another profile is being made");
+}
+
+/// Returns false if it has sent a response: there is no profiler, or it makes another profile.
+bool may_profile(Response& response, bool has_profiler, std::string_view hint, const Turn& turn) {
+  if (!has_profiler) {
+    response.send_error(http::Status::not_implemented, hint);
+    return false;
+  }
+  if (!turn) send_taken(response);
+  return static_cast<bool>(turn);
 }
 
 /// A page of another origin cannot read a profile, but its requests would start one. Browsers send
@@ -200,16 +206,9 @@ Task<> send_cpu_profile(Request& request, Response& response) {
   const std::optional<std::chrono::seconds> length = length_of(request, response);
   if (!length) co_return;
   const std::optional<CpuProfiler> profiler = find_cpu_profiler();
-  if (!profiler) {
-    send_hint(response, cpu_hint);
-    co_return;
-  }
   static std::atomic<bool> is_taken = false;
   const Turn turn(is_taken);
-  if (!turn) {
-    send_taken(response);
-    co_return;
-  }
+  if (!may_profile(response, profiler.has_value(), cpu_hint, turn)) co_return;
   const Folder folder;
   const std::string path = folder.file("cpu");
   // Zero: the program makes a profile itself, with CPUPROFILE for example.
@@ -234,16 +233,9 @@ Task<> send_heap_profile(Request& request, Response& response) {
   const std::optional<std::chrono::seconds> length = length_of(request, response);
   if (!length) co_return;
   const std::optional<HeapProfiler> profiler = find_heap_profiler();
-  if (!profiler) {
-    send_hint(response, heap_hint);
-    co_return;
-  }
   static std::atomic<bool> is_taken = false;
   const Turn turn(is_taken);
-  if (!turn) {
-    send_taken(response);
-    co_return;
-  }
+  if (!may_profile(response, profiler.has_value(), heap_hint, turn)) co_return;
   // Nothing is written there unless a gigabyte is allocated meanwhile.
   std::optional<Folder> folder;
   if (profiler->is_running() == 0) {
