@@ -1,7 +1,7 @@
 // Mutants: seeded bugs that the tests must catch.
 //
-// They exist only in a copy of the library that is compiled with TAMBOUR_MUTANTS, where a test
-// selects one. In all other builds the selection is the constant `none`, so no mutant is compiled.
+// They exist only in a build with TAMBOUR_FAULTS, where a test selects one. In all other builds the
+// selection is the constant `none`, so no mutant is compiled.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ enum class Mutant : std::uint8_t {
   pushed_back_lost,    ///< A timer whose deadline moves later leaves the timing wheel.
 };
 
-#ifdef TAMBOUR_MUTANTS
+#ifdef TAMBOUR_FAULTS
 inline Mutant mutant = Mutant::none;
 #else
 inline constexpr Mutant mutant = Mutant::none;

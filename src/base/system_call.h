@@ -1,8 +1,7 @@
 // The wrapper of every system call of the library that can fail.
 //
-// In the installed library a wrapper compiles to the call itself. The tests use a second copy of
-// the library, compiled with TAMBOUR_FAULTS, where a fault plan can replace the kernel's result
-// (tests/faults/faults.h).
+// In the installed library a wrapper compiles to the call itself. In a build with TAMBOUR_FAULTS a
+// fault plan can replace the kernel's result (tests/faults/faults.h).
 #pragma once
 
 #include <cerrno>

@@ -24,7 +24,7 @@ extern "C" int LLVMFuzzerInitialize(int*, char***) {
   const char* name = std::getenv("TAMBOUR_FUZZ_BACKENDS");
   if (name != nullptr && std::string_view(name) == "simulated")
     backends = tambour::fuzz::BackendSet::simulated;
-#ifdef TAMBOUR_MUTANTS
+#ifdef TAMBOUR_FAULTS
   if (const char* number = std::getenv("TAMBOUR_FUZZ_CANARY"))
     tambour::detail::base::mutant = tambour::detail::base::Mutant(std::atoi(number));
 #endif

@@ -11,10 +11,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# Compiled by other builds: without TLS, by MakeMaker, with libFuzzer, into a copy of the library,
-# and outside of the tree.
+# Compiled by other builds: without TLS, by MakeMaker, with libFuzzer, and outside of the tree.
 ELSEWHERE = re.compile(r"src/tls/without_openssl|tests/transports/without_tls|bindings/perl/"
-                       r"|tests/package/compile_errors|tests/fuzz/fuzz_|tests/faults/faults"
+                       r"|tests/package/compile_errors|tests/fuzz/fuzz_"
                        r"|tests/package/component|tests/package/consumer|bench/")
 
 
