@@ -106,18 +106,71 @@ def exported_classes(tree: Tree, header: str, internal: set[str]) -> Iterator[Fa
                         'with [[gnu::visibility("hidden")]] if it is a member of a class')
 
 
+def included_headers(tree: Tree, headers: list[str]) -> dict[str, set[str]]:
+    """The public headers that each public header includes, directly or not."""
+    direct = {header: [f"include/{name}" for _, _, name in tree.includes(header)
+                       if f"include/{name}" in headers] for header in headers}
+    found: dict[str, set[str]] = {}
+    for header in headers:
+        found[header] = set()
+        pending = [*direct[header]]
+        while pending:
+            name = pending.pop()
+            if name != header and name not in found[header]:
+                found[header].add(name)
+                pending += direct[name]
+    return found
+
+
+def chains(included: dict[str, set[str]]) -> list[list[str]]:
+    """Divides the headers into few lists in which each header includes the one before it."""
+    # A maximum matching of each header with the next one of its list, by augmenting paths.
+    following: dict[str, str] = {}
+    preceding: dict[str, str] = {}
+
+    def finds_following(header: str, tried: set[str]) -> bool:
+        for candidate, names in included.items():
+            is_circle = candidate in included[header]
+            if header in names and not is_circle and candidate not in tried:
+                tried.add(candidate)
+                if candidate not in preceding or finds_following(preceding[candidate], tried):
+                    following[header], preceding[candidate] = candidate, header
+                    return True
+        return False
+
+    for header in included:
+        finds_following(header, set())
+    found = []
+    for header in included:
+        if header not in preceding:
+            chain = [header]
+            while chain[-1] in following:
+                chain.append(following[chain[-1]])
+            found.append(chain)
+    return found
+
+
 def run(tree: Tree) -> Iterator[Fault]:
     compiler = tool(os.environ.get("CXX") or "c++")
 
-    def compile_alone(header: str) -> subprocess.CompletedProcess:
-        flags = flags_of(header)
-        if flags is None:
-            return subprocess.CompletedProcess([], 0)
+    def compile_unit(headers: list[str], flags: list[str]) -> subprocess.CompletedProcess:
         # The second include fails if `#pragma once` is missing.
-        source = f"#include <{header.removeprefix('include/')}>\n" * 2
+        source = "".join(f"#include <{header.removeprefix('include/')}>\n" * 2
+                         for header in headers)
         return subprocess.run([compiler, *FLAGS, "-I", tree.root / "include", *flags, "-x", "c++",
                                "-"],
                               input=source, capture_output=True, text=True, check=False)
+
+    # What a header finds after the headers of its list that precede it, it includes itself. So the
+    # list compiles exactly if each of its headers compiles on its own.
+    def compile_chain(chain: list[str]) -> list[tuple[str, str]]:
+        """The headers of the list that do not compile on their own, with the errors."""
+        flags = flags_of(chain[0])
+        if flags is None or compile_unit(chain, flags).returncode == 0:
+            return []
+        alone = ((header, compile_unit([header], flags)) for header in chain)
+        return [(header, result.stderr.rstrip()) for header, result in alone
+                if result.returncode != 0]
 
     headers = tree.under("include/tambour/", suffixes=(".h",))
     internal = internal_classes(tree)
@@ -126,6 +179,9 @@ def run(tree: Tree) -> Iterator[Fault]:
         fault = visibility_fault((tree.root / header).read_text().splitlines())
         if fault:
             yield Fault(header, *fault)
-    for header, result in zip(headers, in_parallel(compile_alone, headers)):
-        if result.returncode != 0:
-            yield Fault(header, 1, f"does not compile on its own\n{result.stderr.rstrip()}")
+    is_adapter = {header: header.startswith("include/tambour/adapters/") for header in headers}
+    found = chains(included_headers(tree, [name for name in headers if not is_adapter[name]]))
+    found += [[name] for name in headers if is_adapter[name]]
+    for faults in in_parallel(compile_chain, found):
+        for header, errors in faults:
+            yield Fault(header, 1, f"does not compile on its own\n{errors}")
