@@ -36,6 +36,9 @@ class Resumption::OnStack : public Resumption {
 
 }  // namespace detail
 
+// Not inline: each source file that includes the header would register its destructor.
+const TaskContext detail::TaskPromiseBase::no_context{};
+
 const detail::Resumption* detail::Resumption::innermost() noexcept { return current; }
 
 void detail::Resumption::run(std::coroutine_handle<> coroutine) {

@@ -203,7 +203,7 @@ class TaskPromiseBase : public ListHook<TaskPromiseBase> {
   std::source_location awaits_at_;
 #endif
 
-  static const inline TaskContext no_context{};
+  static const TaskContext no_context;
 };
 
 /// Tasks that no coroutine awaits.

@@ -134,7 +134,7 @@ class CookieJar {
     bool http_only = false;
   };
 
-  explicit CookieJar(CookieJarOptions options = {}) : options_(options) {}
+  explicit CookieJar(CookieJarOptions options = {});
 
   /// Stores the cookies that a response from `url` sets. Those that must not be set are ignored
   /// (section 5.7): for another domain, with a prefix whose rule is broken, secure ones without

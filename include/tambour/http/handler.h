@@ -73,10 +73,7 @@ class Handler {
     return start_(request, response);
   }
   /// Invokes the function and waits until it has ended. The handler must exist until then.
-  [[nodiscard]] Task<> run(Request& request, Response& response) const {
-    Task<> task = start(request, response);
-    if (task) co_await std::move(task);
-  }
+  [[nodiscard]] Task<> run(Request& request, Response& response) const;
 
  private:
   std::source_location created_at_;

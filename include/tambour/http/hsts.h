@@ -40,7 +40,7 @@ struct HstsOptions {
 /// store, because what it receives may come from another server (section 8.1).
 class HstsStore {
  public:
-  explicit HstsStore(HstsOptions options = {}) : options_(options) {}
+  explicit HstsStore(HstsOptions options = {});
 
   /// Processes the field of a response from `url` (section 8.1): "max-age=0" removes the host.
   /// Fields are ignored if the response was received without TLS, if the host is an IP address, if
@@ -72,7 +72,7 @@ class HstsStore {
   Result<std::size_t> load(std::string_view text, WallTime now);
 
   /// Includes expired hosts until they are removed to make room.
-  [[nodiscard]] std::size_t size() const noexcept { return hosts_.size(); }
+  [[nodiscard]] std::size_t size() const noexcept;
   void clear() noexcept;
 
  private:

@@ -95,6 +95,8 @@ std::optional<WallTime> parse_expiry(std::string_view text) {
 
 }  // namespace
 
+HstsStore::HstsStore(HstsOptions options) : options_(options) {}
+
 void HstsStore::store(const Url& url, const Fields& fields, WallTime now) {
   if (!equal_ignoring_case(url.scheme(), "https")) return;
   const auto field = fields.get("Strict-Transport-Security");
@@ -215,6 +217,8 @@ Result<std::size_t> HstsStore::load(std::string_view text, WallTime now) {
   }
   return added;
 }
+
+std::size_t HstsStore::size() const noexcept { return hosts_.size(); }
 
 void HstsStore::clear() noexcept {
   hosts_.clear();

@@ -88,6 +88,8 @@ WallTime expiry_of(const SetCookie& cookie, WallTime now) noexcept {
 }  // namespace
 }  // namespace detail::cookies
 
+CookieJar::CookieJar(CookieJarOptions options) : options_(options) {}
+
 bool CookieJar::is_same_site(const Url& a, const Url& b) {
   return detail::cookies::is_secure(a) == detail::cookies::is_secure(b) &&
          detail::cookies::registrable_domain(detail::cookies::host_of(a)) ==
