@@ -18,13 +18,13 @@ using http::EventLimits;
 using http::ReceivedEvent;
 
 /// What was read until the end of the text or an error.
-struct Reading {
+struct StreamReading {
   std::vector<std::string> events{};  ///< Type, data and id, with null bytes between them.
   std::string last_id{};
   std::optional<std::chrono::milliseconds> retry{};
   bool failed = false;
 
-  bool operator==(const Reading&) const = default;
+  bool operator==(const StreamReading&) const = default;
 };
 
 std::string text_of(const ReceivedEvent& event) {
@@ -32,10 +32,10 @@ std::string text_of(const ReceivedEvent& event) {
   return text.append(1, '\0').append(event.data).append(1, '\0').append(event.id);
 }
 
-Reading read(std::string_view stream, const EventLimits& limits,
+StreamReading read(std::string_view stream, const EventLimits& limits,
              const std::function<std::size_t()>& next, bool in_own_blocks) {
   http::detail::event_source::EventParser parser(limits);
-  Reading reading;
+  StreamReading reading;
   Buffer input;
   while (!stream.empty() && !reading.failed) {
     const std::string_view piece = stream.substr(0, std::max<std::size_t>(next(), 1));
@@ -71,8 +71,8 @@ std::vector<std::string> lines_of(std::string_view stream, std::string& rest) {
 }
 
 /// The plain parser of the whole text.
-Reading read_plainly(std::string_view stream, const EventLimits& limits) {
-  Reading reading;
+StreamReading read_plainly(std::string_view stream, const EventLimits& limits) {
+  StreamReading reading;
   std::string rest;
   std::vector<std::string> lines = lines_of(stream, rest);
   std::string type, id;
@@ -129,7 +129,7 @@ void check_event_stream(Bytes bytes) {
               .id_bytes_max = input.below(8)};
   }
   const std::string_view stream = text_of(bytes.subspan(4));
-  Reading expected = read_plainly(stream, limits);
+  StreamReading expected = read_plainly(stream, limits);
   if (expected.failed) expected = {.events = expected.events, .failed = true};
   Input pieces(bytes);
   expect(read(
