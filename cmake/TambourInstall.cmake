@@ -35,14 +35,9 @@ install(FILES ${PROJECT_BINARY_DIR}/tambourConfig.cmake
 # pkg-config files compute the prefix from their own location, so that archives unpacked elsewhere
 # and `cmake --install --prefix` work unchanged. Absolute directories (some distributions set
 # CMAKE_INSTALL_LIBDIR to one) are not relocatable and are written as given.
-# Packages for /usr are not relocated; pkg-config then omits the directories that each compiler
-# searches.
 if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
   set(tambour_pc_prefix "${CMAKE_INSTALL_PREFIX}")
   set(tambour_pc_libdir "${CMAKE_INSTALL_LIBDIR}")
-elseif(CMAKE_INSTALL_PREFIX STREQUAL "/usr")
-  set(tambour_pc_prefix /usr)
-  set(tambour_pc_libdir "\${prefix}/${CMAKE_INSTALL_LIBDIR}")
 else()
   file(RELATIVE_PATH tambour_pc_up "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
   string(REGEX REPLACE "/$" "" tambour_pc_up "${tambour_pc_up}")
