@@ -20,7 +20,9 @@ class RetryDelays {
   /// Returns a delay from which a random part may be subtracted, and doubles the next one.
   Duration next(std::uint64_t random) noexcept {
     const auto range = static_cast<std::uint64_t>(static_cast<double>(next_.count()) * jitter_);
-    const auto less = std::min(static_cast<std::int64_t>(random % (range + 1)), next_.count());
+    // The type of count() differs between standard libraries.
+    const auto less =
+        std::min<std::int64_t>(static_cast<std::int64_t>(random % (range + 1)), next_.count());
     const Duration delay = next_ - Duration(less);
     next_ = std::min(next_, max_ / 2) * 2;
     return delay;

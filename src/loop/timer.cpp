@@ -61,7 +61,7 @@ void Timer::start_at(TimePoint deadline) noexcept {
   unqueue();
   repeating_ = false;
   period_ns_ = 0;
-  arm(std::max(deadline.time_since_epoch().count(), std::int64_t{0}));
+  arm(std::max<std::int64_t>(deadline.time_since_epoch().count(), 0));
 }
 
 /// Servers reset a timer at each message.

@@ -15,7 +15,7 @@ namespace tambour::dns::detail {
 
 class Service final : public loop::Service {
  public:
-  explicit Service(loop::Core& core) noexcept : core_(core) {}
+  explicit Service(loop::Core& /*core*/) noexcept {}
 
   void add(Engine& engine) noexcept { engines_.push_back(engine); }
   /// The resolver that dns::Resolver::of() returns.
@@ -28,7 +28,6 @@ class Service final : public loop::Service {
   void close() noexcept override;
 
  private:
-  loop::Core& core_;
   detail::IntrusiveList<Engine> engines_;
   std::unique_ptr<dns::Resolver> default_;
 };

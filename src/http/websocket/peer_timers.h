@@ -61,7 +61,7 @@ class PeerTimers final : public tambour::detail::loop::Service {
   static void start_at(EventLoop& loop, PeerTimer& timer, TimePoint deadline) noexcept {
     PeerTimers& self = of(loop);
     if (timer.is_due_) self.leave(timer);
-    self.wheel_.arm(timer, std::max(deadline.time_since_epoch().count(), std::int64_t{0}));
+    self.wheel_.arm(timer, std::max<std::int64_t>(deadline.time_since_epoch().count(), 0));
     if (deadline < self.timer_->deadline()) self.timer_->start_at(deadline);
   }
 
