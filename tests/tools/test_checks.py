@@ -268,6 +268,14 @@ class Hidden {};
         (self.root / "docs/types.md").unlink()
         self.assert_fault("types", "docs/types.md:1", "must be `# Index of types`")
 
+    def test_module(self) -> None:
+        names = ("Events", "Loop", "all_events")
+        module = "".join(f"using tambour::{name};\n" for name in names)
+        self.write("include/tambour/tambour.cppm", module)
+        self.assert_clean("types")
+        self.write("include/tambour/tambour.cppm", module.replace("Loop", "Other"))
+        self.assert_fault("types", "include/tambour/tambour.cppm:1", "must export tambour::Loop")
+
 
 class Headers(CheckTest):
     def test_clean(self) -> None:

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # Compiled by other builds: without TLS, by MakeMaker, with libFuzzer, and outside of the tree.
 ELSEWHERE = re.compile(r"src/tls/without_openssl|tests/transports/without_tls|bindings/perl/"
                        r"|tests/package/compile_errors|tests/fuzz/fuzz_"
-                       r"|tests/package/component|tests/package/consumer|bench/")
+                       r"|tests/package/(component|consumer|module)|bench/")
 
 
 def sources() -> set[str]:

@@ -1,9 +1,20 @@
-"""Checks that the index of types (docs/types.md) is that of the public headers."""
+"""Checks that the index of types (docs/types.md) is that of the public headers, and that the module
+exports these types and functions, but for adapters. The test package.module compiles the module."""
 
 from collections.abc import Iterator
 
 from tree import Fault, Tree
-from type_index import PAGE, text_of
+from type_index import MODULE, PAGE, declared, text_of
+
+
+def not_exported(tree: Tree) -> Iterator[Fault]:
+    if MODULE not in tree.paths:
+        return
+    exported = {line for line in tree.lines(MODULE) if line.startswith("using ")}
+    for namespace, found in sorted(declared(tree).items()):
+        for name in sorted((*found.types, *found.functions)):
+            if namespace != "tambour::adapters" and f"using {namespace}::{name};" not in exported:
+                yield Fault(MODULE, 1, f"must export {namespace}::{name}: run tools/write-module")
 
 
 def run(tree: Tree) -> Iterator[Fault]:
@@ -12,6 +23,7 @@ def run(tree: Tree) -> Iterator[Fault]:
     for number, line in enumerate(expected, start=1):
         if number > len(found) or found[number - 1] != line:
             yield Fault(PAGE, number, f"must be `{line}`: run tools/write-type-index")
-            return
+            break
     if len(found) > len(expected):
         yield Fault(PAGE, len(expected) + 1, "must end here: run tools/write-type-index")
+    yield from not_exported(tree)

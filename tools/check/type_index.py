@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from tree import Tree
 
 PAGE = "docs/types.md"
+MODULE = "include/tambour/tambour.cppm"
 NAMESPACE = re.compile(r"namespace ([\w:]+) \{$")
 TYPE = re.compile(r"(?:class|struct|enum class|using|concept)(?: \[\[.*?\]\])? (\w+)\b")
 TEMPLATE = re.compile(r"(template <|requires\b)")
@@ -84,12 +85,18 @@ def read_header(header: str, lines: list[str], found: dict[str, Namespace]) -> N
                 comment = []
 
 
-def text_of(tree: Tree) -> str:
-    """The page, as it must be for the headers of this tree."""
+def declared(tree: Tree) -> dict[str, Namespace]:
+    """The public types and functions of the headers of this tree."""
     found: dict[str, Namespace] = {}
     for header in tree.under("include/tambour/", suffixes=(".h",)):
         if not header.startswith("include/tambour/detail/"):
             read_header(header, tree.lines(header), found)
+    return found
+
+
+def text_of(tree: Tree) -> str:
+    """The page, as it must be for the headers of this tree."""
+    found = declared(tree)
     text = HEADER
     for name in sorted(found):
         text += f"\n## {name}\n"
