@@ -75,7 +75,7 @@ test: build ## build and run the tests
 test-all: ## run every test in every variant: release, debug, sanitizers; all checks
 	@tools/bootstrap --quiet packages
 	@$(MAKE) test asan tsan check FULL=1
-	@$(MAKE) test-debug FULL=1
+	@$(MAKE) test-debug abi FULL=1
 	@$(MAKE) benchmarks
 
 .PHONY: check
@@ -118,6 +118,12 @@ asan: ## run the tests under AddressSanitizer, LeakSanitizer, UndefinedBehaviorS
 	$(call configure,asan,build/asan)
 	$(call compile,build/asan,$(TARGETS))
 	@UBSAN_OPTIONS=print_stacktrace=1 $(CTEST) --test-dir build/asan
+
+# The tests of the debug build use shared libraries with debug information.
+.PHONY: abi
+abi: debug ## compare the ABI of the shared libraries with that of the last release
+	@tools/bootstrap --quiet packages
+	@$(PYTHON) -B tools/abi compare build/debug/shared
 
 # GCC 12's ThreadSanitizer cannot map its shadow memory if the kernel randomizes addresses by more
 # than 28 bits (vm.mmap_rnd_bits). Randomization is disabled where setarch(8) is permitted.
