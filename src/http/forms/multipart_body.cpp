@@ -22,7 +22,7 @@ namespace {
 constexpr std::size_t file_piece_bytes_max = std::size_t{64} * 1024;
 
 /// As browsers write names: URL Standard, "multipart/form-data encoding algorithm" of HTML.
-std::string quoted(std::string_view name) {
+std::string quoted_name(std::string_view name) {
   std::string text = "\"";
   for (const char character : name) {
     switch (character) {
@@ -122,12 +122,12 @@ Task<Result<>> MultipartForm::attach_to(ClientRequest& request) {
   bool has_files = false;
   for (Part& part : parts_) {
     std::string head = "--" + boundary + "\r\nContent-Disposition: form-data; name=";
-    head += quoted(part.name);
+    head += quoted_name(part.name);
     if (part.is_file) {
       std::string& type = part.file.content_type;
       if (type.empty()) type = media_type_of(part.file.file_name);
       if (!is_field_value(type)) co_return failure(ErrorCode::bad_field_value);
-      head += "; filename=" + quoted(part.file.file_name) + "\r\nContent-Type: " + type;
+      head += "; filename=" + quoted_name(part.file.file_name) + "\r\nContent-Type: " + type;
     }
     head += "\r\n\r\n";
     size += head.size();
