@@ -1,17 +1,21 @@
 // http::Server over HTTP/2 with clients that others have written: curl, nghttp, h2load, Go's
 // net/http, Python's httpx and h2, Chromium, and the conformance tests of h2spec and httpwg. A
-// client that is not installed is skipped. Chromium opens WebSockets too, also over HTTP/1.1.
+// client that is not installed is skipped. Chromium and Firefox open WebSockets too, also over
+// HTTP/1.1.
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -315,43 +319,117 @@ TEST_P(Http2TlsPeers, chromium_loads_a_page) {
   EXPECT_NE(printed.find("<body>h2 true true AbortError</body>"), std::string::npos) << printed;
 }
 
-/// Loads a page in Chromium until the page has sent its result.
-Task<> browse(EventLoop& loop, std::string url, std::string profile) {
-  page_result.set("");
+Process start_browser(EventLoop& loop, std::vector<std::string> arguments) {
   ProcessOptions options;
-  options.arguments = {"chromium",
-                       "--headless",
-                       "--no-sandbox",
-                       "--disable-gpu",
-                       "--ignore-certificate-errors",
-                       "--remote-debugging-port=0",  // Otherwise it ends when the page is loaded.
-                       "--user-data-dir=" + std::move(profile),
-                       std::move(url)};
+  options.arguments = std::move(arguments);
   options.output = Stdio::null();
   options.error_output = Stdio::null();
   options.group = ProcessGroup::new_group;
   options.kill_group_at_exit = true;
-  Process browser = or_throw(Process::spawn(loop, options));
+  return or_throw(Process::spawn(loop, options));
+}
+
+/// Ends the browser when the page has sent its result.
+Task<> wait_for_result(Process& browser) {
   for (int i = 0; i < 2000 && page_result.text().empty(); ++i)
     static_cast<void>(co_await sleep_for(50ms));
   browser.terminate(5s);
   static_cast<void>(co_await browser.wait());
 }
 
+/// Loads a page in Chromium until the page has sent its result.
+Task<> browse_with_chromium(EventLoop& loop, std::string url, std::string profile) {
+  Process browser = start_browser(
+      loop,
+      {"chromium", "--headless", "--no-sandbox", "--disable-gpu", "--ignore-certificate-errors",
+       "--remote-debugging-port=0",  // Otherwise it ends when the page is loaded.
+       "--user-data-dir=" + std::move(profile), std::move(url)});
+  co_await wait_for_result(browser);
+}
+
+/// Sends a command of WebDriver BiDi (https://w3c.github.io/webdriver-bidi/). Returns the answer.
+Task<std::string> command(http::WebSocket& driver, std::string text) {
+  const Result<> sent = co_await driver.send_text(text);
+  const Result<http::WebSocketMessage> answer = co_await driver.receive();
+  EXPECT_TRUE(sent);
+  co_return answer ? answer->to_string() : answer.error().message();
+}
+
+/// The WebSocket with which Firefox is controlled: its port is in a file of the profile.
+Task<Result<http::WebSocket>> open_driver(http::Client& client, std::string profile) {
+  constexpr std::string_view name = "\"ws_port\":";
+  for (int i = 0; i < 2000; ++i) {
+    static_cast<void>(co_await sleep_for(50ms));
+    std::ifstream file(profile + "/WebDriverBiDiServer.json");
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    const std::size_t at = text.find(name);
+    if (at == std::string::npos || text.find('}') == std::string::npos) continue;
+    const int port = std::stoi(text.substr(at + name.size()));
+    co_return co_await http::connect_websocket(
+        client, "ws://127.0.0.1:" + std::to_string(port) + "/session");
+  }
+  co_return std::unexpected(system_error(ETIMEDOUT));
+}
+
+/// The same with Firefox, which accepts the certificate only if a driver says so.
+Task<> browse_with_firefox(EventLoop& loop, std::string url, std::string profile) {
+  Process browser = start_browser(loop, {"firefox-esr", "--headless", "--no-remote", "--profile",
+                                         profile, "--remote-debugging-port=0"});
+  http::Client client(loop);
+  Result<http::WebSocket> opened = co_await open_driver(client, std::move(profile));
+  EXPECT_TRUE(opened) << opened.error().message();
+  if (opened) {
+    http::WebSocket driver = std::move(*opened);
+    std::string answer =
+        co_await command(driver, R"({"id":1,"method":"session.new","params":{"capabilities":)"
+                                 R"({"alwaysMatch":{"acceptInsecureCerts":true}}}})");
+    EXPECT_NE(answer.find("\"success\""), std::string::npos) << answer;
+    answer = co_await command(
+        driver, R"({"id":2,"method":"browsingContext.create","params":{"type":"tab"}})");
+    constexpr std::string_view name = "\"context\":\"";
+    const std::size_t at = answer.find(name);
+    EXPECT_NE(at, std::string::npos) << answer;
+    if (at != std::string::npos) {
+      const std::size_t begin = at + name.size();
+      const std::string context = answer.substr(begin, answer.find('"', begin) - begin);
+      answer = co_await command(
+          driver, R"({"id":3,"method":"browsingContext.navigate","params":{"context":")" + context +
+                      R"(","url":")" + url + "\"}}");
+      EXPECT_NE(answer.find("\"success\""), std::string::npos) << answer;
+      co_return co_await wait_for_result(browser);
+    }
+  }
+  browser.terminate(5s);
+  static_cast<void>(co_await browser.wait());
+}
+
 /// Over HTTP/2 with TLS, by extended CONNECT (RFC 8441), and over HTTP/1.1 in clear. The page sends
 /// its result, because virtual time, with which --dump-dom waits, does not wait for a WebSocket.
+void open_websocket(auto browse, const std::string& url, bool is_http_2) {
+  page_result.set("");
+  const test::TemporaryFolder profile;
+  EventLoop loop;
+  spawn(loop, browse(loop, url, profile.path()));
+  loop.run();
+  const std::string result = page_result.text();
+  const std::string protocol = is_http_2 ? "protocol=websocket" : "protocol=";
+  EXPECT_TRUE(result.starts_with(protocol + " v1.chat permessage-deflate")) << result;
+  EXPECT_TRUE(result.ends_with(" true 4001 true")) << result;
+}
+
 TEST_P(Http2Peers, chromium_opens_a_websocket) {
   if (std::getenv("TAMBOUR_TEST_BROWSER") == nullptr)
     GTEST_SKIP() << "TAMBOUR_TEST_BROWSER is not set";
   if (!is_installed("chromium")) GTEST_SKIP() << "chromium is not installed";
-  const test::TemporaryFolder profile;
-  EventLoop loop;
-  spawn(loop, browse(loop, url("/sockets"), profile.path()));
-  loop.run();
-  const std::string result = page_result.text();
-  const std::string protocol = GetParam() ? "protocol=websocket" : "protocol=";
-  EXPECT_TRUE(result.starts_with(protocol + " v1.chat permessage-deflate")) << result;
-  EXPECT_TRUE(result.ends_with(" true 4001 true")) << result;
+  open_websocket(&browse_with_chromium, url("/sockets"), GetParam());
+}
+
+/// Firefox is controlled over a WebSocket too, whose server it is.
+TEST_P(Http2Peers, firefox_opens_a_websocket) {
+  if (std::getenv("TAMBOUR_TEST_BROWSER") == nullptr)
+    GTEST_SKIP() << "TAMBOUR_TEST_BROWSER is not set";
+  if (!is_installed("firefox-esr")) GTEST_SKIP() << "firefox-esr is not installed";
+  open_websocket(&browse_with_firefox, url("/sockets"), GetParam());
 }
 
 /// In clear, the port speaks HTTP/1 too: a connection that begins with neither is answered with 400

@@ -241,7 +241,7 @@ Task<> answer(WebSocket socket) {
 }
 
 Task<int> count_cases(http::Client& client, std::string url) {
-  for (int attempt = 0; attempt < 300; ++attempt) {
+  for (int attempt = 0; attempt < 3000; ++attempt) {
     Result<WebSocket> opened = co_await http::connect_websocket(client, url + "/getCaseCount");
     if (opened) {
       WebSocket socket = std::move(*opened);
