@@ -13,7 +13,7 @@
 namespace bench {
 
 int run_clients(int argc, char** argv, const SubjectInfo& info,
-                const std::map<Client, RunClient>& clients) {
+                const std::map<Client, OpenClient>& clients) {
   pinned_processor();
   int iterations = 1, client = 0, in_flight = 0, operations = 0;
   CommandLine line("Performs operations of a client library.", iterations);
@@ -29,9 +29,10 @@ int run_clients(int argc, char** argv, const SubjectInfo& info,
   Report report;
   for (int iteration = 0; iteration < iterations; ++iteration) {
     feed_watchdog();
+    const auto session = chosen->second({server.address(), in_flight});
     const auto run = [&](int count) {
-      Operations all(count, in_flight, server.address());
-      chosen->second(all);
+      Operations all(count);
+      session->run(all);
       if (!all.is_finished()) fail("the loop has ended before all operations have");
     };
     run(operations / 5 + 1);

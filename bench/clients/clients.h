@@ -9,8 +9,8 @@
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
-#include <utility>
 
 #include "common/program.h"
 
@@ -18,15 +18,17 @@ namespace bench {
 
 enum class Client { redis, postgresql, curl };
 
+/// What a subject connects to.
+struct ClientSetup {
+  /// The path of a Unix socket, the settings of a connection to PostgreSQL, or a URL.
+  std::string server;
+  int in_flight;
+};
+
 /// The operations of one measurement.
 class Operations {
  public:
-  Operations(int count, int in_flight, std::string server)
-      : count_(count), in_flight_(in_flight), server_(std::move(server)) {}
-
-  int in_flight() const { return in_flight_; }
-  /// The path of a Unix socket, the settings of a connection to PostgreSQL, or a URL.
-  const std::string& server() const { return server_; }
+  explicit Operations(int count) : count_(count) {}
 
   /// Returns whether another operation is to be begun.
   bool begin() { return begun_ < count_ && ++begun_ > 0; }
@@ -36,17 +38,27 @@ class Operations {
 
  private:
   int count_;
-  int in_flight_;
   int begun_ = 0;
   int ended_ = 0;
-  std::string server_;
 };
 
-/// A subject connects, performs all operations and disconnects. It verifies each result.
-using RunClient = std::function<void(Operations&)>;
+/// A client of a subject, with its connections, which it keeps: connecting is not measured.
+class ClientSession {
+ public:
+  ClientSession() = default;
+  ClientSession(const ClientSession&) = delete;
+  ClientSession& operator=(const ClientSession&) = delete;
+  virtual ~ClientSession() = default;
+
+  /// Performs all operations and verifies each result.
+  virtual void run(Operations& all) = 0;
+};
+
+/// Connects. libcurl connects in the first run().
+using OpenClient = std::function<std::unique_ptr<ClientSession>(const ClientSetup&)>;
 
 int run_clients(int argc, char** argv, const SubjectInfo& info,
-                const std::map<Client, RunClient>& clients);
+                const std::map<Client, OpenClient>& clients);
 
 /// The text that servers have.
 constexpr int value_bytes = 100;

@@ -25,6 +25,8 @@
 
 namespace {
 
+using bench::ClientSession;
+using bench::ClientSetup;
 using bench::fail;
 using bench::Operations;
 
@@ -67,23 +69,28 @@ void note_end(Operations& all, event_base* base) {
   if (all.end()) event_base_loopbreak(base);
 }
 
-class Redis {
+class Redis final : public ClientSession {
  public:
-  Redis(Loop& loop, Operations& all)
-      : all_(all), base_(loop.base()), context_(redisAsyncConnectUnix(all.server().c_str())) {
+  Redis(Loop& loop, const ClientSetup& setup)
+      : loop_(loop),
+        in_flight_(setup.in_flight),
+        context_(redisAsyncConnectUnix(setup.server.c_str())) {
     if (context_->err != 0) fail(std::string("Redis: ") + context_->errstr);
     context_->data = this;
-    redisLibeventAttach(context_, base_);
+    redisLibeventAttach(context_, loop_.base());
     const std::string value(bench::value_bytes, 'x');
     redisAsyncCommand(context_, nullptr, nullptr, "SET key %s", value.c_str());
-    for (int i = 0; i < all.in_flight(); ++i) get();
-    loop.run();
-    redisAsyncFree(context_);
+  }
+  ~Redis() override { redisAsyncFree(context_); }
+  void run(Operations& all) override {
+    all_ = &all;
+    for (int i = 0; i < in_flight_; ++i) get();
+    loop_.run();
   }
 
  private:
   void get() {
-    if (!all_.begin()) return;
+    if (!all_->begin()) return;
     std::array<const char*, 2> words{"GET", "key"};
     const std::array<std::size_t, 2> sizes{3, 3};
     redisAsyncCommandArgv(context_, &replied, nullptr, 2, words.data(), sizes.data());
@@ -92,23 +99,25 @@ class Redis {
     auto* const self = static_cast<Redis*>(context->data);
     const auto* const value = static_cast<redisReply*>(reply);
     if (value == nullptr) {
-      if (!self->all_.is_finished()) fail("Redis: the connection was lost");
+      if (!self->all_->is_finished()) fail("Redis: the connection was lost");
       return;
     }
     if (value->len != bench::value_bytes) fail("Redis: no value");
-    note_end(self->all_, self->base_);
+    note_end(*self->all_, self->loop_.base());
     self->get();
   }
 
-  Operations& all_;
-  event_base* base_;
+  Loop& loop_;
+  int in_flight_;
   redisAsyncContext* context_;
+  Operations* all_ = nullptr;
 };
 
+/// A connection, with one query at a time. `connecting`: how many of all have not connected.
 class PgClient {
  public:
-  PgClient(event_base* base, Operations& all)
-      : all_(all), base_(base), connection_(PQconnectStart(all.server().c_str())) {
+  PgClient(event_base* base, const std::string& settings, int& connecting)
+      : base_(base), connecting_(connecting), connection_(PQconnectStart(settings.c_str())) {
     connect(PGRES_POLLING_WRITING);
   }
   PgClient(const PgClient&) = delete;
@@ -116,6 +125,10 @@ class PgClient {
   ~PgClient() {
     if (event_ != nullptr) event_free(event_);
     PQfinish(connection_);
+  }
+  void run(Operations& all) {
+    all_ = &all;
+    query();
   }
 
  private:
@@ -134,10 +147,10 @@ class PgClient {
     is_connected_ = true;
     PQsetnonblocking(connection_, 1);
     watch(EV_READ | EV_PERSIST);
-    query();
+    if (--connecting_ == 0) event_base_loopbreak(base_);
   }
   void query() {
-    if (!all_.begin()) return event_del(event_), void();
+    if (!all_->begin()) return;
     // A text of a few bytes is sent at once.
     if (PQsendQuery(connection_, "select 1") == 0 || PQflush(connection_) != 0)
       fail(PQerrorMessage(connection_));
@@ -148,7 +161,7 @@ class PgClient {
     while (PQisBusy(connection_) == 0) {
       PGresult* const rows = PQgetResult(connection_);
       if (rows == nullptr) {
-        note_end(all_, base_);
+        note_end(*all_, base_);
         return query();
       }
       if (PQresultStatus(rows) != PGRES_TUPLES_OK || *PQgetvalue(rows, 0, 0) != '1')
@@ -157,37 +170,61 @@ class PgClient {
     }
   }
 
-  Operations& all_;
   event_base* base_;
+  int& connecting_;
   PGconn* connection_;
   event* event_ = nullptr;
   bool is_connected_ = false;
+  Operations* all_ = nullptr;
+};
+
+class Postgresql final : public ClientSession {
+ public:
+  Postgresql(Loop& loop, const ClientSetup& setup) : loop_(loop), connecting_(setup.in_flight) {
+    for (int i = 0; i < setup.in_flight; ++i)
+      clients_.push_back(std::make_unique<PgClient>(loop.base(), setup.server, connecting_));
+    loop_.run();
+  }
+  void run(Operations& all) override {
+    for (const auto& client : clients_) client->run(all);
+    loop_.run();
+  }
+
+ private:
+  Loop& loop_;
+  int connecting_;
+  std::vector<std::unique_ptr<PgClient>> clients_;
 };
 
 /// As hiperfifo.c, an example of libcurl.
-class Curl {
+class Curl final : public ClientSession {
  public:
-  Curl(Loop& loop, Operations& all)
-      : all_(all), base_(loop.base()), timer_(evtimer_new(base_, &expired, this)) {
+  Curl(Loop& loop, const ClientSetup& setup)
+      : loop_(loop), base_(loop.base()), timer_(evtimer_new(base_, &expired, this)) {
     curl_multi_setopt(multi_, CURLMOPT_SOCKETFUNCTION, &socket_changed);
     curl_multi_setopt(multi_, CURLMOPT_SOCKETDATA, this);
     curl_multi_setopt(multi_, CURLMOPT_TIMERFUNCTION, &timeout_changed);
     curl_multi_setopt(multi_, CURLMOPT_TIMERDATA, this);
-    downloads_.resize(std::size_t(all.in_flight()));
+    downloads_.resize(std::size_t(setup.in_flight));
     for (Download& download : downloads_) {
-      curl_easy_setopt(download.easy, CURLOPT_URL, all.server().c_str());
+      curl_easy_setopt(download.easy, CURLOPT_URL, setup.server.c_str());
       curl_easy_setopt(download.easy, CURLOPT_WRITEFUNCTION, &bench::count_bytes);
       curl_easy_setopt(download.easy, CURLOPT_WRITEDATA, &download.received);
       curl_easy_setopt(download.easy, CURLOPT_PRIVATE, &download);
-      start(download);
     }
-    loop.run();
+  }
+  ~Curl() override {
     for (Download& download : downloads_) {
       curl_multi_remove_handle(multi_, download.easy);
       curl_easy_cleanup(download.easy);
     }
     curl_multi_cleanup(multi_);
     event_free(timer_);
+  }
+  void run(Operations& all) override {
+    all_ = &all;
+    for (Download& download : downloads_) start(download);
+    loop_.run();
   }
 
  private:
@@ -197,7 +234,7 @@ class Curl {
   };
 
   void start(Download& download) {
-    if (!all_.begin()) return;
+    if (!all_->begin()) return;
     download.received = 0;
     curl_multi_add_handle(multi_, download.easy);
   }
@@ -246,32 +283,30 @@ class Curl {
       if (message->data.result != CURLE_OK || download->received != bench::value_bytes)
         fail(std::string("libcurl: ") + curl_easy_strerror(message->data.result));
       curl_multi_remove_handle(multi_, download->easy);
-      note_end(all_, base_);
+      note_end(*all_, base_);
       start(*download);
     }
   }
 
-  Operations& all_;
+  Loop& loop_;
   event_base* base_;
   CURLM* multi_ = curl_multi_init();
   event* timer_;
   std::vector<Download> downloads_;
+  Operations* all_ = nullptr;
 };
+
+template <class Session>
+bench::OpenClient on(Loop& loop) {
+  return [&loop](const ClientSetup& setup) { return std::make_unique<Session>(loop, setup); };
+}
 
 }  // namespace
 
 int main(int argc, char** argv) {
   Loop loop;
-  const auto redis = [&](Operations& all) { Redis(loop, all); };
-  const auto postgresql = [&](Operations& all) {
-    std::vector<std::unique_ptr<PgClient>> clients;
-    for (int i = 0; i < all.in_flight(); ++i)
-      clients.push_back(std::make_unique<PgClient>(loop.base(), all));
-    loop.run();
-  };
-  const auto curl = [&](Operations& all) { Curl(loop, all); };
   return bench::run_clients(argc, argv, {name, event_get_version(), "epoll"},
-                            {{bench::Client::redis, redis},
-                             {bench::Client::postgresql, postgresql},
-                             {bench::Client::curl, curl}});
+                            {{bench::Client::redis, on<Redis>(loop)},
+                             {bench::Client::postgresql, on<Postgresql>(loop)},
+                             {bench::Client::curl, on<Curl>(loop)}});
 }

@@ -18,6 +18,8 @@
 
 namespace {
 
+using bench::ClientSession;
+using bench::ClientSetup;
 using bench::fail;
 using bench::Operations;
 
@@ -26,24 +28,31 @@ void note_end(Operations& all, uv_loop_t* loop) {
   if (all.end()) uv_stop(loop);
 }
 
-class Redis {
+class Redis final : public ClientSession {
  public:
-  Redis(uv_loop_t* loop, Operations& all)
-      : all_(all), loop_(loop), context_(redisAsyncConnectUnix(all.server().c_str())) {
+  Redis(uv_loop_t* loop, const ClientSetup& setup)
+      : loop_(loop),
+        in_flight_(setup.in_flight),
+        context_(redisAsyncConnectUnix(setup.server.c_str())) {
     if (context_->err != 0) fail(std::string("Redis: ") + context_->errstr);
     context_->data = this;
     redisLibuvAttach(context_, loop_);
     const std::string value(bench::value_bytes, 'x');
     redisAsyncCommand(context_, nullptr, nullptr, "SET key %s", value.c_str());
-    for (int i = 0; i < all.in_flight(); ++i) get();
-    uv_run(loop_, UV_RUN_DEFAULT);
+  }
+  ~Redis() override {
     redisAsyncFree(context_);
+    uv_run(loop_, UV_RUN_DEFAULT);
+  }
+  void run(Operations& all) override {
+    all_ = &all;
+    for (int i = 0; i < in_flight_; ++i) get();
     uv_run(loop_, UV_RUN_DEFAULT);
   }
 
  private:
   void get() {
-    if (!all_.begin()) return;
+    if (!all_->begin()) return;
     std::array<const char*, 2> words{"GET", "key"};
     const std::array<std::size_t, 2> sizes{3, 3};
     redisAsyncCommandArgv(context_, &replied, nullptr, 2, words.data(), sizes.data());
@@ -52,30 +61,36 @@ class Redis {
     auto* const self = static_cast<Redis*>(context->data);
     const auto* const value = static_cast<redisReply*>(reply);
     if (value == nullptr) {
-      if (!self->all_.is_finished()) fail("Redis: the connection was lost");
+      if (!self->all_->is_finished()) fail("Redis: the connection was lost");
       return;
     }
     if (value->len != bench::value_bytes) fail("Redis: no value");
-    note_end(self->all_, self->loop_);
+    note_end(*self->all_, self->loop_);
     self->get();
   }
 
-  Operations& all_;
   uv_loop_t* loop_;
+  int in_flight_;
   redisAsyncContext* context_;
+  Operations* all_ = nullptr;
 };
 
+/// A connection, with one query at a time. `connecting`: how many of all have not connected.
 /// Deletes itself when its handle is closed.
 class PgClient {
  public:
-  PgClient(uv_loop_t* loop, Operations& all)
-      : all_(all), loop_(loop), connection_(PQconnectStart(all.server().c_str())) {
+  PgClient(uv_loop_t* loop, const std::string& settings, int& connecting)
+      : loop_(loop), connecting_(connecting), connection_(PQconnectStart(settings.c_str())) {
     uv_poll_init(loop_, &poll_, PQsocket(connection_));
     poll_.data = this;
     connect(PGRES_POLLING_WRITING);
   }
   PgClient(const PgClient&) = delete;
   PgClient& operator=(const PgClient&) = delete;
+  void run(Operations& all) {
+    all_ = &all;
+    query();
+  }
   void close() {
     uv_close(reinterpret_cast<uv_handle_t*>(&poll_),
              [](uv_handle_t* handle) { delete static_cast<PgClient*>(handle->data); });
@@ -97,10 +112,10 @@ class PgClient {
     is_connected_ = true;
     PQsetnonblocking(connection_, 1);
     watch(UV_READABLE);
-    query();
+    if (--connecting_ == 0) uv_stop(loop_);
   }
   void query() {
-    if (!all_.begin()) return uv_poll_stop(&poll_), void();
+    if (!all_->begin()) return;
     // A text of a few bytes is sent at once.
     if (PQsendQuery(connection_, "select 1") == 0 || PQflush(connection_) != 0)
       fail(PQerrorMessage(connection_));
@@ -111,7 +126,7 @@ class PgClient {
     while (PQisBusy(connection_) == 0) {
       PGresult* const rows = PQgetResult(connection_);
       if (rows == nullptr) {
-        note_end(all_, loop_);
+        note_end(*all_, loop_);
         return query();
       }
       if (PQresultStatus(rows) != PGRES_TUPLES_OK || *PQgetvalue(rows, 0, 0) != '1')
@@ -120,38 +135,67 @@ class PgClient {
     }
   }
 
-  Operations& all_;
   uv_loop_t* loop_;
+  int& connecting_;
   PGconn* connection_;
   uv_poll_t poll_{};
   bool is_connected_ = false;
+  Operations* all_ = nullptr;
+};
+
+class Postgresql final : public ClientSession {
+ public:
+  Postgresql(uv_loop_t* loop, const ClientSetup& setup)
+      : loop_(loop), connecting_(setup.in_flight) {
+    for (int i = 0; i < setup.in_flight; ++i)
+      clients_.push_back(new PgClient(loop, setup.server, connecting_));
+    uv_run(loop_, UV_RUN_DEFAULT);
+  }
+  ~Postgresql() override {
+    for (PgClient* const client : clients_) client->close();
+    uv_run(loop_, UV_RUN_DEFAULT);
+  }
+  void run(Operations& all) override {
+    for (PgClient* const client : clients_) client->run(all);
+    uv_run(loop_, UV_RUN_DEFAULT);
+  }
+
+ private:
+  uv_loop_t* loop_;
+  int connecting_;
+  std::vector<PgClient*> clients_;
 };
 
 /// As multi-uv.c, an example of libcurl.
-class Curl {
+class Curl final : public ClientSession {
  public:
-  Curl(uv_loop_t* loop, Operations& all) : all_(all), loop_(loop) {
+  Curl(uv_loop_t* loop, const ClientSetup& setup) : loop_(loop) {
     uv_timer_init(loop_, &timer_);
     timer_.data = this;
     curl_multi_setopt(multi_, CURLMOPT_SOCKETFUNCTION, &socket_changed);
     curl_multi_setopt(multi_, CURLMOPT_SOCKETDATA, this);
     curl_multi_setopt(multi_, CURLMOPT_TIMERFUNCTION, &timeout_changed);
     curl_multi_setopt(multi_, CURLMOPT_TIMERDATA, this);
-    downloads_.resize(std::size_t(all.in_flight()));
+    downloads_.resize(std::size_t(setup.in_flight));
     for (Download& download : downloads_) {
-      curl_easy_setopt(download.easy, CURLOPT_URL, all.server().c_str());
+      curl_easy_setopt(download.easy, CURLOPT_URL, setup.server.c_str());
       curl_easy_setopt(download.easy, CURLOPT_WRITEFUNCTION, &bench::count_bytes);
       curl_easy_setopt(download.easy, CURLOPT_WRITEDATA, &download.received);
       curl_easy_setopt(download.easy, CURLOPT_PRIVATE, &download);
-      start(download);
     }
-    uv_run(loop_, UV_RUN_DEFAULT);
+  }
+  ~Curl() override {
     for (Download& download : downloads_) {
       curl_multi_remove_handle(multi_, download.easy);
       curl_easy_cleanup(download.easy);
     }
     curl_multi_cleanup(multi_);
     uv_close(reinterpret_cast<uv_handle_t*>(&timer_), nullptr);
+    uv_run(loop_, UV_RUN_DEFAULT);
+  }
+  void run(Operations& all) override {
+    all_ = &all;
+    for (Download& download : downloads_) start(download);
     uv_run(loop_, UV_RUN_DEFAULT);
   }
 
@@ -167,7 +211,7 @@ class Curl {
   };
 
   void start(Download& download) {
-    if (!all_.begin()) return;
+    if (!all_->begin()) return;
     download.received = 0;
     curl_multi_add_handle(multi_, download.easy);
   }
@@ -220,33 +264,29 @@ class Curl {
       if (message->data.result != CURLE_OK || download->received != bench::value_bytes)
         fail(std::string("libcurl: ") + curl_easy_strerror(message->data.result));
       curl_multi_remove_handle(multi_, download->easy);
-      note_end(all_, loop_);
+      note_end(*all_, loop_);
       start(*download);
     }
   }
 
-  Operations& all_;
   uv_loop_t* loop_;
   CURLM* multi_ = curl_multi_init();
   uv_timer_t timer_{};
   std::vector<Download> downloads_;
+  Operations* all_ = nullptr;
 };
+
+template <class Session>
+bench::OpenClient on(uv_loop_t* loop) {
+  return [loop](const ClientSetup& setup) { return std::make_unique<Session>(loop, setup); };
+}
 
 }  // namespace
 
 int main(int argc, char** argv) {
   uv_loop_t* const loop = uv_default_loop();
-  const auto redis = [&](Operations& all) { Redis(loop, all); };
-  const auto postgresql = [&](Operations& all) {
-    std::vector<PgClient*> clients;
-    for (int i = 0; i < all.in_flight(); ++i) clients.push_back(new PgClient(loop, all));
-    uv_run(loop, UV_RUN_DEFAULT);
-    for (PgClient* const client : clients) client->close();
-    uv_run(loop, UV_RUN_DEFAULT);
-  };
-  const auto curl = [&](Operations& all) { Curl(loop, all); };
   return bench::run_clients(argc, argv, {"libuv", uv_version_string(), "epoll"},
-                            {{bench::Client::redis, redis},
-                             {bench::Client::postgresql, postgresql},
-                             {bench::Client::curl, curl}});
+                            {{bench::Client::redis, on<Redis>(loop)},
+                             {bench::Client::postgresql, on<Postgresql>(loop)},
+                             {bench::Client::curl, on<Curl>(loop)}});
 }
