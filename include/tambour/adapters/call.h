@@ -8,11 +8,11 @@
 #include <coroutine>
 #include <optional>
 #include <source_location>
-#include <stop_token>
 #include <utility>
 
 #include <tambour/base/result.h>
 #include <tambour/detail/resumption.h>
+#include <tambour/detail/stop_hook.h>
 #include <tambour/loop/event_loop.h>
 #include <tambour/loop/timer.h>
 #include <tambour/task/context.h>
@@ -85,10 +85,12 @@ class Call {
 /// Returns the result that the callback has given. If the task is asked to stop before that, the
 /// wait fails with ECANCELED, and the result is dropped when it arrives.
 template <class T, class E>
-class [[nodiscard]] Call<T, E>::Wait {
+class [[nodiscard]] Call<T, E>::Wait : private tambour::detail::StopHook {
  public:
   Wait(Wait&& other) noexcept
-      : call_(std::exchange(other.call_, nullptr)), error_(std::move(other.error_)) {}
+      : StopHook(&stop),
+        call_(std::exchange(other.call_, nullptr)),
+        error_(std::move(other.error_)) {}
   Wait& operator=(Wait&&) = delete;
   ~Wait() { drop(); }
 
@@ -101,7 +103,7 @@ class [[nodiscard]] Call<T, E>::Wait {
     loop_ = context.loop;
     awaiting_ = awaiting;
     call_->wait_ = this;
-    if (context.stop.stop_possible()) stop_.emplace(context.stop, Stop{*this});
+    context.waits.add(*this, context.stop);
   }
   [[nodiscard]] Result<T, E> await_resume() {
     if (call_ == nullptr) return std::unexpected(std::move(error_));
@@ -110,18 +112,16 @@ class [[nodiscard]] Call<T, E>::Wait {
 
  private:
   friend class Call;
-  struct Stop {
-    Wait& wait;
-    void operator()() const {
-      if (wait.call_ == nullptr || wait.call_->result_) return;
-      wait.drop();
-      wait.error_ = E(system_error(ECANCELED));
-      wait.resume_later();
-    }
-  };
+  static void stop(StopHook& hook) noexcept {
+    auto& self = static_cast<Wait&>(hook);
+    if (self.call_ == nullptr || self.call_->result_) return;
+    self.drop();
+    self.error_ = E(system_error(ECANCELED));
+    self.resume_later();
+  }
 
-  explicit Wait(Call* call) : call_(call), error_(Error()) {}
-  explicit Wait(E error) : error_(std::move(error)) {}
+  explicit Wait(Call* call) : StopHook(&stop), call_(call), error_(Error()) {}
+  explicit Wait(E error) : StopHook(&stop), error_(std::move(error)) {}
 
   void drop() noexcept {
     if (call_ != nullptr) std::exchange(call_, nullptr)->abandon();
@@ -137,7 +137,6 @@ class [[nodiscard]] Call<T, E>::Wait {
   EventLoop* loop_ = nullptr;
   std::coroutine_handle<> awaiting_;
   std::optional<Timer> later_;
-  std::optional<std::stop_callback<Stop>> stop_;
 };
 
 }  // namespace tambour::adapters

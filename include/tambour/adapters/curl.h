@@ -17,11 +17,11 @@
 #include <new>
 #include <optional>
 #include <source_location>
-#include <stop_token>
 #include <utility>
 #include <vector>
 
 #include <tambour/detail/resumption.h>
+#include <tambour/detail/stop_hook.h>
 #include <tambour/loop/event_loop.h>
 #include <tambour/loop/fd_watcher.h>
 #include <tambour/loop/timer.h>
@@ -76,17 +76,20 @@ class CurlTransfers {
     return 0;
   }
   static int timeout_changed(CURLM* /*multi*/, long milliseconds, void* self) {
-    Timer& timer = static_cast<CurlTransfers*>(self)->timer_;
+    auto& transfers = *static_cast<CurlTransfers*>(self);
+    transfers.is_due_ = milliseconds == 0;
     if (milliseconds < 0)
-      timer.stop();
+      transfers.timer_.stop();
+    else if (milliseconds == 0)
+      transfers.timer_.reset(Duration::zero());  // Without reading the clock.
     else
-      timer.start(std::chrono::milliseconds(milliseconds));
+      transfers.timer_.start(std::chrono::milliseconds(milliseconds));
     return 0;
   }
 
   void watch(curl_socket_t fd, int action) {
     if (action == CURL_POLL_REMOVE) {
-      watchers_.erase(fd);  // Possibly inside its callback.
+      if (const auto at = watchers_.find(fd); at != watchers_.end()) at->second.stop();
       return;
     }
     Events interest = (action & CURL_POLL_IN) != 0 ? Events::read : Events::write;
@@ -98,28 +101,33 @@ class CurlTransfers {
                       (has(events, Events::write) ? CURL_CSELECT_OUT : 0) |
                       (has(events, Events::error) ? CURL_CSELECT_ERR : 0));
         });
-    if (!is_new) return at->second.set(interest);
+    if (at->second.is_started()) return at->second.set(interest);
+    // Another socket may have the number.
+    if (!is_new) at->second.set(fd, interest);
     // A failure is reported to the callback, and so to libcurl.
     static_cast<void>(at->second.start());
   }
 
   static void fail(CURL* easy, CURLcode result);
   void act(curl_socket_t fd, int events);
-  /// Resumes the tasks of the transfers that have ended, which may add and remove others.
-  void resume_ended();
+  /// Resumes the tasks of the transfers that have ended, which may add and remove others. Returns
+  /// false if one of them has destroyed this object.
+  bool resume_ended();
 
   EventLoop& loop_;
   bool* is_destroyed_ = nullptr;  ///< Of resume_ended(), while it runs.
   Timer timer_;
+  bool is_due_ = false;  ///< The timer expires at once.
+  /// A connection that is kept is watched during each of its transfers: its watcher stays here.
   std::map<curl_socket_t, FdWatcher> watchers_;
   // Destroyed before the watchers: it still calls socket_changed().
   std::unique_ptr<CURLM, decltype(&curl_multi_cleanup)> multi_{curl_multi_init(),
                                                                &curl_multi_cleanup};
 };
 
-class [[nodiscard]] CurlTransfers::Wait {
+class [[nodiscard]] CurlTransfers::Wait : private tambour::detail::StopHook {
  public:
-  Wait(Wait&& other) noexcept : transfers_(other.transfers_), easy_(other.easy_) {}
+  Wait(Wait&& other) noexcept : Wait(other.transfers_, other.easy_) {}
   Wait& operator=(Wait&&) = delete;
   ~Wait() { remove(); }
 
@@ -137,7 +145,7 @@ class [[nodiscard]] CurlTransfers::Wait {
     curl_easy_setopt(easy_, CURLOPT_PRIVATE, this);
     if (curl_multi_add_handle(transfers_.multi(), easy_) != CURLM_OK) return false;
     is_added_ = true;
-    if (context.stop.stop_possible()) stop_.emplace(context.stop, Stop{*this});
+    context.waits.add(*this, context.stop);
     return true;
   }
   [[nodiscard]] CURLcode await_resume() noexcept {
@@ -147,27 +155,27 @@ class [[nodiscard]] CurlTransfers::Wait {
 
  private:
   friend class CurlTransfers;
-  struct Stop {
-    Wait& wait;
-    void operator()() const {
-      // This may be inside a callback of libcurl, which forbids to remove the transfer there.
-      wait.finish_later(CURLE_ABORTED_BY_CALLBACK);
-    }
-  };
+  static void stop(StopHook& hook) noexcept {
+    // This may be inside a callback of libcurl, which forbids to remove the transfer there.
+    static_cast<Wait&>(hook).finish_later(CURLE_ABORTED_BY_CALLBACK);
+  }
 
-  Wait(CurlTransfers& transfers, CURL* easy) noexcept : transfers_(transfers), easy_(easy) {}
+  Wait(CurlTransfers& transfers, CURL* easy) noexcept
+      : StopHook(&stop), transfers_(transfers), easy_(easy) {}
 
   void remove() noexcept {
     if (std::exchange(is_added_, false)) curl_multi_remove_handle(transfers_.multi(), easy_);
   }
   /// In the next iteration, or at once if the transfer ends before.
   void finish_later(CURLcode result) {
+    ignore_stop();
     result_ = result;
     later_.emplace(transfers_.loop_, [this] { tambour::detail::Resumption::run(awaiting_); });
     later_->start(Duration::zero());
   }
   void finish(CURLcode result) {
     if (later_) return;  // The task was asked to stop, or the transfer has failed.
+    ignore_stop();
     result_ = result;
     tambour::detail::Resumption::run(awaiting_);
   }
@@ -178,7 +186,6 @@ class [[nodiscard]] CurlTransfers::Wait {
   CURLcode result_ = CURLE_FAILED_INIT;
   std::coroutine_handle<> awaiting_;
   std::optional<Timer> later_;
-  std::optional<std::stop_callback<Stop>> stop_;
 };
 
 inline CurlTransfers::Wait CurlTransfers::perform(CURL* easy) noexcept { return {*this, easy}; }
@@ -191,12 +198,17 @@ inline void CurlTransfers::fail(CURL* easy, CURLcode result) {
 }
 
 inline void CurlTransfers::act(curl_socket_t fd, int events) {
+  is_due_ = false;
   int running = 0;
   curl_multi_socket_action(multi_.get(), fd, events, &running);
-  resume_ended();
+  if (!resume_ended() || !is_due_) return;
+  // The tasks have begun transfers: libcurl sends their requests now, and not in another iteration.
+  timer_.stop();
+  curl_multi_socket_action(multi_.get(), CURL_SOCKET_TIMEOUT, 0, &running);
+  static_cast<void>(resume_ended());
 }
 
-inline void CurlTransfers::resume_ended() {
+inline bool CurlTransfers::resume_ended() {
   // A resumed task may destroy this object, after the other waits.
   bool is_destroyed = false;
   bool* const outer = std::exchange(is_destroyed_, &is_destroyed);
@@ -207,10 +219,11 @@ inline void CurlTransfers::resume_ended() {
     wait->finish(message->data.result);
     if (is_destroyed) {
       if (outer != nullptr) *outer = true;
-      return;
+      return false;
     }
   }
   is_destroyed_ = outer;
+  return true;
 }
 
 }  // namespace tambour::adapters

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include <tambour/adapters/libpq_query.h>
 #include <tambour/adapters/libpq_result.h>
 #include <tambour/adapters/libpq_session.h>
 #include <tambour/task/task.h>
@@ -65,41 +66,14 @@ class PgConnection {
 
   /// Sends a query and returns its last result, or the first error. Without parameters, `text` may
   /// have several statements.
-  Task<PgResult<PgRows>> query(std::string text, PgParameters parameters = {}) {
-    if (PQtransactionStatus(get()) == PQTRANS_ACTIVE) {
-      auto drained = co_await session_.drain();
-      if (!drained) co_return std::unexpected(std::move(drained.error()));
-    }
-    if (!session_.send(text, parameters)) co_return std::unexpected(session_.error());
-    if (PQflush(get()) != 0) {
-      auto flushed = co_await session_.flush();
-      if (!flushed) co_return std::unexpected(std::move(flushed.error()));
-    }
-    PgResult<PgRows> last(PgRows(nullptr, &PQclear));
-    // Not next_rows(): a coroutine less for each result. Results after an error are read too.
-    for (;;) {
-      while (PQisBusy(get()) != 0) {
-        const auto ready = co_await session_.readable();
-        if (!ready) co_return std::unexpected(PgError(ready.error()));
-        if (PQconsumeInput(get()) != 0) continue;
-        if (!last) co_return std::move(last);
-        co_return std::unexpected(session_.error());
-      }
-      auto rows = session_.take_rows();
-      if (rows && *rows == nullptr) co_return std::move(last);
-      if (!last) continue;
-      last = std::move(rows);
-      if (!last) continue;
-      const ExecStatusType status = PQresultStatus(last->get());
-      // COPY has no further result before its data.
-      if (status == PGRES_COPY_IN || status == PGRES_COPY_OUT || status == PGRES_COPY_BOTH)
-        co_return std::move(last);
-    }
+  /// Sent when the result is awaited.
+  PgQuery query(std::string text, PgParameters parameters = {}) noexcept {
+    return {session_, std::move(text), std::move(parameters)};
   }
   /// query("select $1::int + $2", "1", std::nullopt)
   template <std::convertible_to<std::optional<std::string>>... Values>
     requires(sizeof...(Values) > 0)
-  Task<PgResult<PgRows>> query(std::string text, Values&&... values) {
+  PgQuery query(std::string text, Values&&... values) {
     return query(std::move(text), parameters_of(std::forward<Values>(values)...));
   }
   /// Sends a query whose results are then read with next_rows(): one result for each row after

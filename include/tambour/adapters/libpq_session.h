@@ -73,6 +73,7 @@ class PgSession {
                              values.data(), nullptr, nullptr, 0);
   }
 
+  [[nodiscard]] WatchedSocket& socket() noexcept { return *socket_; }
   [[nodiscard]] WatchedSocket::Wait readable() noexcept {
     return socket_->wait(PQsocket(get()), Events::read);
   }
@@ -93,17 +94,17 @@ class PgSession {
         co_return std::unexpected(error());
     }
   }
-  /// The next result of libpq, which is not busy.
-  [[nodiscard]] PgResult<PgRows> take_rows() const {
-    PgRows rows(PQgetResult(get()), &PQclear);
+  /// Of a result, in which null is not an error.
+  [[nodiscard]] static bool is_error(const PgRows& rows) noexcept {
     const ExecStatusType status = PQresultStatus(rows.get());
-    if (rows != nullptr && (status == PGRES_FATAL_ERROR || status == PGRES_BAD_RESPONSE)) {
-      PgError failed(system_error(EPROTO), PQresultErrorMessage(rows.get()));
-      if (const char* const state = PQresultErrorField(rows.get(), PG_DIAG_SQLSTATE))
-        failed.sqlstate = state;
-      return std::unexpected(std::move(failed));
-    }
-    return rows;
+    return rows != nullptr && (status == PGRES_FATAL_ERROR || status == PGRES_BAD_RESPONSE);
+  }
+  [[nodiscard]] static PgResult<PgRows> checked_rows(PgRows rows) {
+    if (!is_error(rows)) return rows;
+    PgError failed(system_error(EPROTO), PQresultErrorMessage(rows.get()));
+    if (const char* const state = PQresultErrorField(rows.get(), PG_DIAG_SQLSTATE))
+      failed.sqlstate = state;
+    return std::unexpected(std::move(failed));
   }
   /// As PgConnection::next_rows().
   Task<PgResult<PgRows>> next_rows() {
@@ -112,7 +113,7 @@ class PgSession {
       if (!ready) co_return std::unexpected(PgError(ready.error()));
       if (PQconsumeInput(get()) == 0) co_return std::unexpected(error());
     }
-    co_return take_rows();
+    co_return checked_rows(PgRows(PQgetResult(get()), &PQclear));
   }
 
   /// Discards the results of a query that was stopped.

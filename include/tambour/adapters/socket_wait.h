@@ -6,11 +6,11 @@
 #include <coroutine>
 #include <optional>
 #include <source_location>
-#include <stop_token>
 #include <utility>
 
 #include <tambour/base/result.h>
 #include <tambour/detail/resumption.h>
+#include <tambour/detail/stop_hook.h>
 #include <tambour/loop/event_loop.h>
 #include <tambour/loop/fd_watcher.h>
 #include <tambour/loop/timer.h>
@@ -26,6 +26,7 @@ namespace tambour::adapters {
 /// Thread: that of the loop whose tasks wait. Lifetime: must not be destroyed during a wait.
 class WatchedSocket {
  public:
+  class Waiter;
   class Wait;
 
   WatchedSocket() = default;
@@ -41,87 +42,128 @@ class WatchedSocket {
   void forget() noexcept { watcher_.reset(); }
 
  private:
+  Result<> watch(EventLoop& loop, int fd, Events interest);
   void report(Events events);
 
   std::optional<FdWatcher> watcher_;
-  Wait* wait_ = nullptr;
+  Waiter* waiter_ = nullptr;
 };
 
-class [[nodiscard]] WatchedSocket::Wait {
+/// The base of awaitables that wait for a socket, and decide at each event whether the task is to
+/// be resumed. May be moved until it is awaited.
+class WatchedSocket::Waiter : private tambour::detail::StopHook {
+ public:
+  Waiter& operator=(Waiter&&) = delete;
+
+ protected:
+  Waiter() noexcept : StopHook(&stop) {}
+  Waiter(Waiter&& /*other*/) noexcept : Waiter() {}
+  ~Waiter() { end(); }
+
+  /// For await_suspend(): the task is suspended if this succeeds.
+  template <HasTaskContext Promise>
+  Result<> begin(WatchedSocket& socket, int fd, Events interest,
+                 std::coroutine_handle<Promise> awaiting, const std::source_location& at) {
+    const TaskContext& context = awaiting.promise().context();
+    note_wait(awaiting, WaitNote(WaitKind::readiness, fd), at);
+    awaiting_ = awaiting;
+    loop_ = context.loop;
+    auto started = socket.watch(*loop_, fd, interest);
+    if (!started) return started;
+    socket_ = &socket;
+    socket.waiter_ = this;
+    context.waits.add(*this, context.stop);
+    return {};
+  }
+
+  /// The socket is ready, or the wait has failed. Returns whether the task is to be resumed, which
+  /// it must be after a failure; otherwise the wait continues.
+  virtual bool accept(const Result<Events>& outcome) noexcept = 0;
+
+ private:
+  friend class WatchedSocket;
+
+  static void stop(StopHook& hook) noexcept {
+    auto& self = static_cast<Waiter&>(hook);
+    self.end();
+    self.accept(std::unexpected(system_error(ECANCELED)));
+    self.later_.emplace(*self.loop_, [&self] { self.resume_task(); });
+    self.later_->start(Duration::zero());
+  }
+  void end() noexcept {
+    if (socket_ != nullptr && socket_->waiter_ == this) socket_->waiter_ = nullptr;
+  }
+  void resume_task() {
+    ignore_stop();
+    tambour::detail::Resumption::run(awaiting_);
+  }
+
+  WatchedSocket* socket_ = nullptr;
+  EventLoop* loop_ = nullptr;
+  std::coroutine_handle<> awaiting_;
+  std::optional<Timer> later_;
+};
+
+class [[nodiscard]] WatchedSocket::Wait final : public Waiter {
  public:
   static constexpr bool is_cancel_safe = true;
 
-  Wait(Wait&& other) noexcept
-      : socket_(other.socket_), fd_(other.fd_), interest_(other.interest_) {}
+  Wait(Wait&&) noexcept = default;
   Wait& operator=(Wait&&) = delete;
-  ~Wait() { end(); }
+  ~Wait() = default;
 
   [[nodiscard]] static bool await_ready() noexcept { return false; }
   template <HasTaskContext Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting,
                      std::source_location at = std::source_location::current()) {
-    const TaskContext& context = awaiting.promise().context();
-    note_wait(awaiting, WaitNote(WaitKind::readiness, fd_), at);
-    awaiting_ = awaiting;
-    loop_ = context.loop;
-    std::optional<FdWatcher>& watcher = socket_.watcher_;
-    if (watcher && watcher->fd() != fd_) watcher.reset();
-    if (!watcher) {
-      watcher.emplace(*loop_, fd_, interest_,
-                      [&socket = socket_](Events events) { socket.report(events); });
-    }
-    if (watcher->interest() != interest_) watcher->set(interest_);
-    if (auto started = watcher->start(); !started) {
-      outcome_ = std::unexpected(started.error());
-      return false;
-    }
-    socket_.wait_ = this;
-    if (context.stop.stop_possible()) stop_.emplace(context.stop, Stop{*this});
-    return true;
+    const auto begun = begin(socket_, fd_, interest_, awaiting, at);
+    if (!begun) outcome_ = std::unexpected(begun.error());
+    return begun.has_value();
   }
   [[nodiscard]] Result<Events> await_resume() const noexcept { return outcome_; }
 
  private:
   friend class WatchedSocket;
-  struct Stop {
-    Wait& wait;
-    void operator()() const {
-      if (wait.socket_.wait_ != &wait) return;  // It has ended.
-      wait.end();
-      wait.outcome_ = std::unexpected(system_error(ECANCELED));
-      wait.later_.emplace(*wait.loop_, [&ended = wait] { ended.resume_task(); });
-      wait.later_->start(Duration::zero());
-    }
-  };
 
   Wait(WatchedSocket& socket, int fd, Events interest) noexcept
       : socket_(socket), fd_(fd), interest_(interest) {}
 
-  void end() noexcept {
-    if (socket_.wait_ == this) socket_.wait_ = nullptr;
+  bool accept(const Result<Events>& outcome) noexcept override {
+    outcome_ = outcome;
+    return true;
   }
-  void resume_task() { tambour::detail::Resumption::run(awaiting_); }
 
   WatchedSocket& socket_;
   int fd_;
   Events interest_;
-  EventLoop* loop_ = nullptr;
   Result<Events> outcome_;
-  std::coroutine_handle<> awaiting_;
-  std::optional<Timer> later_;
-  std::optional<std::stop_callback<Stop>> stop_;
 };
 
 inline WatchedSocket::Wait WatchedSocket::wait(int fd, Events interest) noexcept {
   return {*this, fd, interest};
 }
 
+inline Result<> WatchedSocket::watch(EventLoop& loop, int fd, Events interest) {
+  if (watcher_ && watcher_->fd() == fd && watcher_->interest() == interest &&
+      watcher_->is_started())
+    return {};
+  if (watcher_ && watcher_->fd() != fd) watcher_.reset();
+  if (!watcher_) watcher_.emplace(loop, fd, interest, [this](Events events) { report(events); });
+  if (watcher_->interest() != interest) watcher_->set(interest);
+  return watcher_->start();
+}
+
 inline void WatchedSocket::report(Events events) {
-  Wait* const wait = std::exchange(wait_, nullptr);
+  Waiter* const waiter = waiter_;
   // No task waits now: the event stays in the socket for the next wait.
-  if (wait == nullptr) return watcher_->stop();
-  wait->outcome_ = watcher_->error() ? Result<Events>(std::unexpected(watcher_->error())) : events;
-  wait->resume_task();
+  if (waiter == nullptr) return watcher_->stop();
+  if (events == Events::error && watcher_->error()) {
+    waiter->accept(std::unexpected(watcher_->error()));
+  } else if (!waiter->accept(events)) {
+    return;
+  }
+  waiter_ = nullptr;
+  waiter->resume_task();
 }
 
 }  // namespace tambour::adapters

@@ -1,0 +1,139 @@
+// A query of PgConnection: an awaitable without a coroutine of its own.
+#pragma once
+
+#include <libpq-fe.h>
+
+#include <coroutine>
+#include <optional>
+#include <source_location>
+#include <string>
+#include <utility>
+
+#include <tambour/adapters/libpq_result.h>
+#include <tambour/adapters/libpq_session.h>
+#include <tambour/adapters/socket_wait.h>
+#include <tambour/task/task.h>
+
+#pragma GCC visibility push(default)
+
+namespace tambour::adapters {
+
+namespace detail {
+
+/// Waits for the results of a query that was sent: the last one, or the first error.
+class PgResults final : public WatchedSocket::Waiter {
+ public:
+  explicit PgResults(PgSession& session) noexcept : session_(session) {}
+  PgResults(PgResults&& other) noexcept : session_(other.session_) {}
+  PgResults& operator=(PgResults&&) = delete;
+  ~PgResults() = default;
+
+  [[nodiscard]] static bool await_ready() noexcept { return false; }
+  template <HasTaskContext Promise>
+  bool await_suspend(std::coroutine_handle<Promise> awaiting,
+                     std::source_location at = std::source_location::current()) {
+    if (read_results()) return false;
+    PgSession& session = session_;
+    const auto begun = begin(session.socket(), PQsocket(session.get()), Events::read, awaiting, at);
+    if (!begun) error_ = begun.error();
+    return begun.has_value();
+  }
+  [[nodiscard]] PgResult<PgRows> await_resume() {
+    if (error_) return std::unexpected(PgError(error_));
+    if (is_connection_lost_ && !PgSession::is_error(last_))
+      return std::unexpected(session_.error());
+    return PgSession::checked_rows(std::move(last_));
+  }
+
+ private:
+  bool accept(const Result<Events>& outcome) noexcept override {
+    if (!outcome) {
+      error_ = outcome.error();
+      return true;
+    }
+    is_connection_lost_ = PQconsumeInput(session_.get()) == 0;
+    return is_connection_lost_ || read_results();
+  }
+  /// Returns false while libpq waits for the server. Results after an error are read too.
+  bool read_results() noexcept {
+    while (PQisBusy(session_.get()) == 0) {
+      PgRows rows(PQgetResult(session_.get()), &PQclear);
+      if (rows == nullptr) return true;
+      if (PgSession::is_error(last_)) continue;
+      last_ = std::move(rows);
+      const ExecStatusType status = PQresultStatus(last_.get());
+      // COPY has no further result before its data.
+      if (status == PGRES_COPY_IN || status == PGRES_COPY_OUT || status == PGRES_COPY_BOTH)
+        return true;
+    }
+    return false;
+  }
+
+  PgSession& session_;
+  PgRows last_{nullptr, &PQclear};
+  Error error_;  ///< Of the wait.
+  bool is_connection_lost_ = false;
+};
+
+}  // namespace detail
+
+/// What PgConnection::query() returns: sends the query when it is awaited, once and as an rvalue.
+/// May be moved until then. The connection must stay where it is.
+class [[nodiscard("a query is sent when it is awaited")]] PgQuery {
+ public:
+  PgQuery(detail::PgSession& session, std::string&& text, PgParameters&& parameters) noexcept
+      : session_(session),
+        text_(std::move(text)),
+        parameters_(std::move(parameters)),
+        results_(session) {}
+  PgQuery(PgQuery&& other) noexcept
+      : PgQuery(other.session_, std::move(other.text_), std::move(other.parameters_)) {}
+  PgQuery& operator=(PgQuery&&) = delete;
+  ~PgQuery() = default;
+
+  [[nodiscard]] static bool await_ready() noexcept { return false; }
+  template <HasTaskContext Promise>
+  bool await_suspend(std::coroutine_handle<Promise> awaiting,
+                     std::source_location at = std::source_location::current()) {
+    if (PQtransactionStatus(session_.get()) != PQTRANS_ACTIVE) {
+      is_sent_ = session_.send(text_, parameters_);
+      if (!is_sent_) return false;
+      if (PQflush(session_.get()) == 0) return results_.await_suspend(awaiting, at);
+    }
+    auto task = finish(session_, std::move(text_), std::move(parameters_), is_sent_);
+    task_.emplace(&task.release());
+    task_->await_suspend(awaiting, at);
+    return true;
+  }
+  [[nodiscard]] PgResult<PgRows> await_resume() {
+    if (task_) return task_->await_resume();
+    if (!is_sent_) return std::unexpected(session_.error());
+    return results_.await_resume();
+  }
+
+ private:
+  /// After a query that was stopped, and for one that the socket does not accept at once.
+  static Task<PgResult<PgRows>> finish(detail::PgSession& session, std::string text,
+                                       PgParameters parameters, bool is_sent) {
+    if (!is_sent) {
+      auto drained = co_await session.drain();
+      if (!drained) co_return std::unexpected(std::move(drained.error()));
+      if (!session.send(text, parameters)) co_return std::unexpected(session.error());
+    }
+    auto flushed = co_await session.flush();
+    if (!flushed) co_return std::unexpected(std::move(flushed.error()));
+    detail::PgResults results(session);
+    co_return co_await std::move(results);
+  }
+
+  detail::PgSession& session_;
+  std::string text_;
+  PgParameters parameters_;
+  bool is_sent_ = false;
+  detail::PgResults results_;
+  std::optional<Task<PgResult<PgRows>>::Awaiter> task_;
+};
+
+}  // namespace tambour::adapters
+
+#pragma GCC visibility pop
