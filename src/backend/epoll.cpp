@@ -126,8 +126,9 @@ int Epoll::wait_with_ppoll(std::int64_t timeout_ns) noexcept {
   if (timeout_ns >= ns_per_ms) {
     const std::int64_t until_ns = base::saturating_add(base::monotonic_ns(), timeout_ns);
     const int count = checked(call_epoll_wait(static_cast<int>(timeout_ns / ns_per_ms)));
+    if (count != 0) return count;
     timeout_ns = until_ns - base::monotonic_ns();
-    if (count != 0 || timeout_ns <= 0) return count;
+    if (timeout_ns <= 0) return count;
   }
   const timespec timeout = base::to_timespec(timeout_ns);
   pollfd set{.fd = epoll_.get(), .events = POLLIN, .revents = 0};

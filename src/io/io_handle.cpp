@@ -111,11 +111,20 @@ bool detail::IoWait::try_now_or_wait() noexcept {
         "%s of fd %d: another task is already waiting to %s it; let one task %s at a time",
         to_write_ ? "write" : "read", handle_->fd(), to_write_ ? "write" : "read",
         to_write_ ? "write" : "read");
-  if (try_now()) {
+  if (!handle_->is_open()) [[unlikely]] {
+    outcome = -EBADF;
     state_ = State::ended;
     return true;
   }
-  if (operation == nullptr) operation = new (std::nothrow) detail::io::IoOperation();
+  // As try_now(), but looks the loop up only once.
+  detail::loop::Core& core = detail::loop::core_of(handle_->loop());
+  core.check_thread();
+  if (first_call_ != detail::FirstCall::when_ready && may_continue(core) && step(core)) {
+    state_ = State::ended;
+    return true;
+  }
+  if (operation == nullptr) [[unlikely]]
+    operation = new (std::nothrow) detail::io::IoOperation();
   if (operation == nullptr) {
     outcome = -ENOMEM;
     state_ = State::ended;
@@ -123,7 +132,7 @@ bool detail::IoWait::try_now_or_wait() noexcept {
   }
   operation->set_wait(this);
   state_ = State::registered;
-  wait_again();
+  operation->start(core, handle_->fd(), readiness());
   return false;
 }
 

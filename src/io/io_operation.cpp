@@ -32,7 +32,7 @@ void IoOperation::set_awaiting(std::coroutine_handle<> awaiting,
   context.waits.add(*this, context.stop);
 }
 
-void IoOperation::end() noexcept {
+[[gnu::always_inline]] inline void IoOperation::end() noexcept {
   ignore_stop();
   is_busy_ = false;
   if (!core_->closed()) core_->drop_reference();
@@ -61,8 +61,7 @@ void IoOperation::cancel() noexcept {
   core_->queue(*this);
 }
 
-void IoOperation::abandon() noexcept {
-  if (!busy()) return;
+void IoOperation::abandon_busy() noexcept {
   // A destroyed loop has already dropped its references.
   if (!core_->closed()) {
     core_->check_thread();

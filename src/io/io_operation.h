@@ -49,7 +49,10 @@ class IoOperation final : public detail::Operation, public detail::StopHook {
   /// Makes the wait complete with ECANCELED, unless it is about to complete already.
   void cancel() noexcept;
   /// Ends the watch without a completion.
-  void abandon() noexcept;
+  void abandon() noexcept {
+    if (is_busy_) [[unlikely]]
+      abandon_busy();
+  }
 
  private:
   static void run(detail::ReadyNode& ready);
@@ -59,6 +62,7 @@ class IoOperation final : public detail::Operation, public detail::StopHook {
 
   /// True if it is started and has not completed.
   [[nodiscard]] bool busy() const noexcept { return is_busy_; }
+  void abandon_busy() noexcept;
   void end() noexcept;
   void release() noexcept;
 

@@ -238,14 +238,18 @@ bool Core::run_iteration(Wait wait) {
   }
   if (!services_.empty()) services_ns_ = services_.before_wait();
   if (wait == Wait::until_due && !any_due() && hooks_at(HookPoint::idle).empty()) {
-    wait_until_due();
+    if (spin_.enabled()) {
+      wait_until_due();
+    } else {
+      sleep(std::min(timers_.next_ns(), services_ns_));
+    }
   } else {
     backend_->poll(0, ready_);
   }
   update_now();
   iteration_began_ns_ = now_ns_;
   if (measure_times_) stats_.wait_time += Duration(now_ns_ - before_ns);
-  run_hooks(HookPoint::check);
+  if (!hooks_at(HookPoint::check).empty()) run_hooks(HookPoint::check);
   timers_.expire(now_ns_, ready_);
   if (services_ns_ <= now_ns_) services_.expire(now_ns_);
   if (any_async_sent_.load(std::memory_order_relaxed)) queue_asyncs();
@@ -256,12 +260,9 @@ bool Core::run_iteration(Wait wait) {
   return true;
 }
 
+/// Spins first.
 void Core::wait_until_due() {
   const std::int64_t until_ns = std::min(timers_.next_ns(), services_ns_);
-  if (!spin_.enabled()) {
-    sleep(until_ns);
-    return;
-  }
   const std::int64_t began_ns = clock_ns();
   if (!spin(until_ns)) sleep(until_ns);
   if (!ready_.empty()) spin_.note_wait(clock_ns() - began_ns);
@@ -280,7 +281,8 @@ bool Core::spin(std::int64_t until_ns) noexcept {
   return timer_comes_first;
 }
 
-void Core::sleep(std::int64_t until_ns) noexcept {
+/// Inlined, like dispatch(): with one connection that is busy, each request has its own iteration.
+[[gnu::always_inline]] inline void Core::sleep(std::int64_t until_ns) noexcept {
   std::int64_t timeout_ns = -1;
   if ((collect_io_ns_ | collect_timeout_ns_) != 0) until_ns = collect(until_ns);
   if (until_ns != base::end_of_time_ns) {
@@ -306,7 +308,7 @@ std::int64_t Core::collect(std::int64_t until_ns) noexcept {
   return until_ns;
 }
 
-void Core::dispatch() {
+[[gnu::always_inline]] inline void Core::dispatch() {
   if (pending_runner_) {
     pending_runner_();
   } else {
@@ -319,11 +321,12 @@ void Core::run_pending(std::source_location function) {
   const Running running(*this, function);
   running_queue_.take(ready_);
   // Tasks posted after this point, including by callbacks, run in the next iteration.
-  posted_.take();
-  const std::size_t count = run_queue();
+  const bool any_posted = !posted_.empty();
+  if (any_posted) posted_.take();
+  const std::size_t count = times_callbacks_ ? run_queue() : running_queue_.run_all();
   TAMBOUR_PROBE1(dispatch, count);
   stats_.callbacks += count;
-  stats_.posted += run_posted();
+  if (any_posted) stats_.posted += run_posted();
 }
 
 template <class Call>
