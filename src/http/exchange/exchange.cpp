@@ -83,7 +83,7 @@ void detail::Exchange::use_body_time(std::int64_t begin_ns, std::size_t bytes) n
   body_budget_.suspend(now_ns);
 }
 
-void detail::Exchange::restart_response() noexcept {
+[[gnu::always_inline]] inline void detail::Exchange::restart_response() noexcept {
   Response& next = response();
   next.exchange_ = this;
   next.sink_ = this;
@@ -129,7 +129,7 @@ void detail::Exchange::finish(bool has_failed) {
   end_use(is_left);
 }
 
-void detail::Exchange::complete_response(bool has_failed) {
+[[gnu::always_inline]] inline void detail::Exchange::complete_response(bool has_failed) {
   // What follows would make a part of a message look like the whole of it.
   if (has_failed || is_broken_) {
     is_broken_ = true;
@@ -152,7 +152,7 @@ void detail::Exchange::complete_response(bool has_failed) {
 /// Keeps a handler that has ended from answering the next request. A handler that leaves its
 /// response to another task ends before the response: its objects are set aside, so that the next
 /// request has others. They are used again after `left_max` others.
-void detail::Exchange::end_use(bool is_left) noexcept {
+[[gnu::always_inline]] inline void detail::Exchange::end_use(bool is_left) noexcept {
   request().exchange_ = nullptr;
   BodyAccess::detach(request().body_);
   response().exchange_ = nullptr;
@@ -295,18 +295,18 @@ void detail::Exchange::disconnected() noexcept {
 }
 
 /// Decides whether the connection may be used again.
-void detail::Exchange::complete_plan(BodyPlan& plan) const noexcept {
+[[gnu::always_inline]] inline void detail::Exchange::complete_plan(BodyPlan& plan) const noexcept {
   plan.is_sent = !is_head();
   plan.is_last = is_last_ || is_shutting_down() || method_ == Method::connect;
 }
 
-void detail::Exchange::note_begin() noexcept {
+[[gnu::always_inline]] inline void detail::Exchange::note_begin() noexcept {
   update_now();
   begun_at_ = loop_.now();
 }
 
 /// A whole response was queued.
-void detail::Exchange::note_end(std::size_t body_bytes) noexcept {
+[[gnu::always_inline]] inline void detail::Exchange::note_end(std::size_t body_bytes) noexcept {
   note_begin();
   count_sent(body_bytes);
   has_ended_ = true;

@@ -116,12 +116,15 @@ void HeadParser::restart(HeadKind kind) noexcept {
   fields_.clear();
 }
 
+std::size_t HeadParser::parse_plain(std::string_view text, Fields& fields) {
+  if (!parse_plain_lines(text)) return 0;
+  fields_.finish(fields, text.substr(0, line_at_));
+  return line_at_;
+}
+
 Result<std::optional<std::size_t>> HeadParser::parse(std::string_view text, Fields& fields) {
   while (true) {
-    if (parse_plain_lines(text)) {
-      fields_.finish(fields, text.substr(0, line_at_));
-      return line_at_;
-    }
+    if (const std::size_t size = parse_plain(text, fields); size > 0) return size;
     const std::size_t feed = text.find('\n', examined_);
     if (feed == std::string_view::npos) {
       examined_ = text.size();
@@ -231,7 +234,7 @@ Result<bool> HeadParser::parse_line(std::string_view text, std::size_t size) {
   host_size_ = host.size();
 }
 
-bool HeadParser::parse_plain_lines(std::string_view text) {
+[[gnu::always_inline]] inline bool HeadParser::parse_plain_lines(std::string_view text) {
   if (!has_start_line(kind_) || examined_ != line_at_ || line_at_ >= text.size()) return false;
   // As many bytes as the fields may have, which need not be counted one by one then.
   const std::size_t bytes_max = std::min(limits_->fields_bytes_max - field_bytes_, plain_bytes_max);
@@ -249,7 +252,8 @@ bool HeadParser::parse_plain_lines(std::string_view text) {
 }
 
 /// The size of the method, which a space follows; 0 if it is not valid. The line is complete.
-std::size_t HeadParser::parse_plain_method(const char* line, const char* end) noexcept {
+[[gnu::always_inline]] inline std::size_t HeadParser::parse_plain_method(const char* line,
+                                                                         const char* end) noexcept {
   constexpr std::size_t word_size = 4;
   if (static_cast<std::size_t>(end - line) > word_size &&
       word_at<std::uint32_t>(line) == word_of("GET ")) {

@@ -41,6 +41,10 @@ class HeadParser {
   /// change until then. After an error, the parser must be restarted.
   [[nodiscard]] Result<std::optional<std::size_t>> parse(std::string_view text, Fields& fields);
 
+  /// The same for a head that is complete and consists of plain lines, as most do. Returns 0 if
+  /// parse() has to be called.
+  [[nodiscard]] std::size_t parse_plain(std::string_view text, Fields& fields);
+
   // The start line, when the head is complete.
   [[nodiscard]] const Method& method() const noexcept { return method_; }
   [[nodiscard]] Status status() const noexcept { return status_; }

@@ -154,6 +154,12 @@ Result<bool> RequestParser::parse_head(Buffer& input) {
   return true;
 }
 
+/// An error is kept, and returned by the other function.
+std::size_t RequestParser::parse_usual_head(std::string_view input) {
+  const std::size_t size = parse_plain(input, head_.fields);
+  return size > 0 && begin_message(input.substr(0, size)) ? size : 0;
+}
+
 Result<std::size_t> RequestParser::parse_head(std::string_view input) {
   const auto text = parse_text(input, head_.fields);
   if (!text) return std::unexpected(text.error());
@@ -163,7 +169,7 @@ Result<std::size_t> RequestParser::parse_head(std::string_view input) {
 }
 
 /// The lines of the head are valid.
-Result<> RequestParser::begin_message(std::string_view text) {
+[[gnu::always_inline]] inline Result<> RequestParser::begin_message(std::string_view text) {
   head_.method = lines().method();
   head_.version = lines().version();
   const std::string_view target = lines().rest_of_start_line(text);

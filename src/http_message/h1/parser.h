@@ -71,6 +71,10 @@ class MessageParser {
   [[nodiscard]] Result<std::string_view> parse_lines(Buffer& input, Fields& fields);
   /// The same for input that is contiguous.
   [[nodiscard]] Result<std::string_view> parse_text(std::string_view text, Fields& fields);
+  /// See HeadParser::parse_plain().
+  [[nodiscard]] std::size_t parse_plain(std::string_view text, Fields& fields) {
+    return error_ ? 0 : lines_.parse_plain(text, fields);
+  }
   void begin_body(const BodyFraming& framing, bool persistent) noexcept;
   void restart(HeadKind kind) noexcept;
   [[nodiscard]] const HeadParser& lines() const noexcept { return lines_; }
@@ -106,6 +110,10 @@ class RequestParser final : public MessageParser {
   /// Returns true when the head is complete; its bytes have been removed from `input`. Returns
   /// false if more input is needed. Throws std::bad_alloc.
   [[nodiscard]] Result<bool> parse_head(Buffer& input);
+  /// The same for input that is contiguous and has the whole of a usual head, of which the caller
+  /// removes the head. Returns its size, or 0 if the function below has to be called, with the same
+  /// input.
+  [[nodiscard]] std::size_t parse_usual_head(std::string_view input);
   /// The same for input that is contiguous, of which the caller removes the head. Returns its size,
   /// or 0 if more input is needed, which the next call gets behind `input`.
   [[nodiscard]] Result<std::size_t> parse_head(std::string_view input);

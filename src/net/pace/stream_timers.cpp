@@ -40,12 +40,6 @@ void ReadTimer::check() noexcept {
   stream_.cancel_read();
 }
 
-Result<std::size_t> ReadTimer::finish(Result<std::size_t> received) noexcept {
-  deadline_ = never;
-  if (!received && has_expired_) return base::failure(ETIMEDOUT);
-  return received;
-}
-
 WriteTimer::WriteTimer(Stream& stream, Callback<std::uint64_t()> unsent)
     : stream_(stream), unsent_(std::move(unsent)), timer_(stream.loop(), [this] { check(); }) {}
 

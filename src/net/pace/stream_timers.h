@@ -5,6 +5,7 @@
 // the stream stays open, and the owner decides what follows.
 #pragma once
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -14,6 +15,8 @@
 #include <tambour/base/result.h>
 #include <tambour/loop/timer.h>
 #include <tambour/net/stream.h>
+
+#include "base/failure.h"
 
 namespace tambour::detail::net {
 
@@ -34,7 +37,11 @@ class ReadTimer {
   /// Makes the limit of the current read expire at `deadline` unless it does so earlier.
   void end_by(TimePoint deadline) noexcept;
   /// Returns what the read has returned: ETIMEDOUT if the limit has expired.
-  [[nodiscard]] Result<std::size_t> finish(Result<std::size_t> received) noexcept;
+  [[nodiscard]] Result<std::size_t> finish(Result<std::size_t> received) noexcept {
+    deadline_ = never;
+    if (!received && has_expired_) return base::failure(ETIMEDOUT);
+    return received;
+  }
 
  private:
   void check() noexcept;
