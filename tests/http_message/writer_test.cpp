@@ -1,10 +1,12 @@
 // Messages of HTTP/1.1 as they are sent.
 #include "http_message/h1/writer.h"
 
+#include <concepts>
 #include <initializer_list>
 #include <random>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include <gtest/gtest.h>
@@ -32,7 +34,18 @@ Fields fields_of(std::initializer_list<std::pair<const char*, const char*>> pair
 std::string written(const auto& head, const http::detail::h1::HeadOptions& options = {}) {
   Buffer buffer;
   or_throw(http::detail::h1::append_head(buffer, head, options), "append_head");
-  return buffer.to_string();
+  std::string text = buffer.to_string();
+  if constexpr (std::same_as<std::remove_cvref_t<decltype(head)>, ResponseHead>) {
+    // Memory that may be too small gets the same, or nothing.
+    for (const std::size_t room : {text.size() - 1, std::size_t{4096}}) {
+      std::string memory(room, '!');
+      const std::size_t size = or_throw(http::detail::h1::write_head(memory, head, options));
+      EXPECT_EQ(memory.substr(0, size), size > 0 ? text : "");
+      EXPECT_EQ(memory.find_first_not_of('!', size), std::string::npos);
+      EXPECT_TRUE(size > 0 || room < text.size());
+    }
+  }
+  return text;
 }
 
 TEST(Writer, writes_requests_with_targets_of_four_forms) {

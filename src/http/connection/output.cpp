@@ -2,7 +2,13 @@
 #include "http/connection/output.h"
 
 #include <cerrno>
+#include <span>
 #include <utility>
+
+#include "io/transport.h"
+#include "loop/core.h"
+#include "net/outcome.h"
+#include "net/stream_filter.h"
 
 namespace tambour::http {
 
@@ -54,6 +60,32 @@ bool Output::write_now() noexcept {
   if (written.error() == system_error(EAGAIN)) return false;
   error_ = written.error();
   return true;
+}
+
+bool Output::write_now(std::string_view text) {
+  if (error_) return true;
+  std::int32_t written = -EBADF;
+  if (stream_.is_open()) {
+    const bool may_write = !detail::loop::core_of(stream_.loop()).io_budget_exhausted();
+    written =
+        may_write
+            ? detail::net::StreamFilter::transport(stream_).write(std::as_bytes(std::span(text)))
+            : -EAGAIN;
+  }
+  if (written == static_cast<std::int32_t>(text.size())) [[likely]]
+    return true;
+  return queue_rest(text, written);
+}
+
+/// `written`: the bytes that the kernel has accepted, or an error.
+[[gnu::noinline]] bool Output::queue_rest(std::string_view text, std::int32_t written) {
+  if (written < 0 && written != -EAGAIN) {
+    error_ = detail::net::error_of(written);
+    return true;
+  }
+  if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
+  queue_.append(text);
+  return false;
 }
 
 bool Output::begin_writing() noexcept {

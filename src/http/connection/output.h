@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include <tambour/base/clock.h>
 #include <tambour/base/result.h>
@@ -37,6 +38,14 @@ class Output {
   /// queue is empty, or the output has failed. Costs neither a coroutine frame nor a timer.
   [[nodiscard]] bool write_now() noexcept;
 
+  /// The same for a text that is in no queue, and of which what is left is queued. is_idle() must
+  /// be true, and the stream must not use TLS. Throws std::bad_alloc.
+  [[nodiscard]] bool write_now(std::string_view text);
+  /// True if nothing is queued or being written.
+  [[nodiscard]] bool is_idle() const noexcept {
+    return queue_.empty() && !is_writing_ && unsent() == 0;
+  }
+
   /// Waits until the kernel has accepted the queue. Fails with the errors of writing to a stream,
   /// and with ETIMEDOUT. A write that was destroyed fails all that follow with ECANCELED.
   [[nodiscard]] Task<Result<>> flush();
@@ -56,6 +65,7 @@ class Output {
  private:
   class Writing;
 
+  [[nodiscard]] bool queue_rest(std::string_view text, std::int32_t written);
   [[nodiscard]] std::uint64_t unsent() const noexcept {
     return sending_.size() + (file_unsent_ != nullptr ? *file_unsent_ : 0);
   }

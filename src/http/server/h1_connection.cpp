@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "http/protocol.h"
+#include "http_message/field_writer.h"
 #include "loop/core.h"
 #include "net/pace/lingering_close.h"
 #include "task/scope_access.h"
@@ -71,7 +72,7 @@ Task<> H1Connection::serve(Result<std::size_t> received) {
     if (!*has_head) {
       // Not in tasks of their own, whose frames would have to be allocated for each request. No
       // handler is running.
-      if (!output.write_now()) {
+      if (!wire_.write_now()) {
         while (output.begin_writing()) output.end_writing(co_await stream.write(output.sending()));
       }
       if (!begin_receiving()) break;
@@ -86,10 +87,10 @@ Task<> H1Connection::serve(Result<std::size_t> received) {
     begin_request();
     exchange_.start_handler();
     if (!exchange_.handlers().empty()) {
-      wire_.keep_arrived();
       // The handler waits. Earlier responses must not wait for it.
-      if (!output.queue().empty() && !output.write_now())
-        static_cast<void>(co_await output.flush());
+      const bool is_sent = wire_.output_bytes() == 0 || wire_.write_now();
+      wire_.leave_shared_memory();
+      if (!is_sent) static_cast<void>(co_await output.flush());
       co_await detail::task::ScopeAccess::join_to_end(exchange_.handlers());
     }
     wire_.stop_watching();
@@ -97,16 +98,16 @@ Task<> H1Connection::serve(Result<std::size_t> received) {
     if (exchange_.is_tunnel() || exchange_.is_broken() || exchange_.is_last() ||
         !wire_.is_persistent())
       break;
-    const bool is_sent_now = output.queue().size() >= collected_bytes_max || !parser.is_complete();
-    if (is_sent_now && !output.write_now()) {
-      wire_.keep_arrived();
+    const bool is_sent_now = wire_.output_bytes() >= collected_bytes_max || !parser.is_complete();
+    if (is_sent_now && !wire_.write_now()) {
+      wire_.leave_shared_memory();
       static_cast<void>(co_await output.flush());
     }
     if (!parser.is_complete()) more = co_await exchange_.discard_body();
     parser.restart();
   }
   if (is_released_) co_return;
-  wire_.keep_arrived();
+  wire_.leave_shared_memory();
   if (!exchange_.is_tunnel() && !is_http_2_) co_await close_gracefully();
   if (const std::exception_ptr thrown = exchange_.take_exception(); thrown != nullptr)
     std::rethrow_exception(thrown);
@@ -141,6 +142,12 @@ bool H1Connection::begin_idle_wait() noexcept {
 bool H1Connection::end_receiving(Result<std::size_t> received) {
   const Result<std::size_t> got = wire_.input().end(received);
   kept_.leave();
+  is_released_ = was_kept_ = false;
+  if (got && *got > 0) [[likely]] {
+    if (is_idle_ && has_served_) head_deadline_ = never;  // The first bytes of the next head.
+    is_idle_ = false;
+    return true;
+  }
   const bool is_late = !got && got.error() == system_error(ETIMEDOUT);
   is_released_ =
       is_late && is_idle_ && exchange_.may_be_destroyed() && loop_.now() < head_deadline_;
@@ -149,9 +156,8 @@ bool H1Connection::end_receiving(Result<std::size_t> received) {
     server_.keep_fewer();
     return false;
   }
-  if (is_idle_ && has_served_) head_deadline_ = never;  // The first bytes of the next head.
+  if (is_idle_ && has_served_) head_deadline_ = never;
   const bool was_idle = std::exchange(is_idle_, false);
-  if (got && *got > 0) return true;
   if (got) {
     const Result<> ended = wire_.parser().end_input(wire_.input().bytes());
     if (!ended && ended.error() != StreamError::eof) reject(ended.error());
@@ -166,7 +172,7 @@ bool H1Connection::end_receiving(Result<std::size_t> received) {
 /// Lets the other connections of the loop run before the next request, which has been received
 /// already. Returns false if this connection has failed, or its task was asked to stop.
 Task<bool> H1Connection::wait_for_next_iteration() {
-  wire_.keep_arrived();
+  wire_.leave_shared_memory();
   const bool is_flushed = (co_await wire_.output().flush()).has_value();
   if (is_flushed && co_await sleep_for(Duration::zero(), {})) co_return true;
   wire_.socket().close();

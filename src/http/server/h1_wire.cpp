@@ -41,34 +41,43 @@ H1Wire::H1Wire(SocketStream stream, ServerOnLoop& server)
       output_(stream_, server.settings->options.write_timeout),
       parser_(server.settings->options.limits) {}
 
-void H1Wire::keep_arrived() {
-  if (is_arrived_lost_) [[unlikely]]
+void H1Wire::move_from_shared_memory() {
+  leave_memory();
+  server_.end_use(*this);
+  if (is_lost_) [[unlikely]]
     throw std::bad_alloc();
-  if (arrived_.empty()) return;
-  input_.bytes().append(arrived_);
-  arrived_ = {};
-  server_.set_input_user(nullptr);
 }
 
-void H1Wire::leave_input_memory() noexcept {
+void H1Wire::leave_memory() noexcept {
   try {
-    input_.bytes().append(arrived_);
+    if (collected_ > 0) output_.queue().append(collected_text());
+    collected_ = 0;
+    if (!arrived_.empty()) input_.bytes().append(arrived_);
   } catch (const std::exception&) {
-    is_arrived_lost_ = true;  // The connection fails when it needs the bytes.
+    is_lost_ = true;  // The connection fails when it needs the bytes.
+    output_.fail(system_error(ENOMEM));
   }
+  collected_ = 0;
   arrived_ = {};
 }
 
-Result<bool> H1Wire::parse_head() {
-  if (arrived_.empty() && input_.bytes().empty() && !is_arrived_lost_) return false;
+bool H1Wire::write_now() {
+  if (collected_ == 0) return output_.write_now();
+  const std::string_view text = collected_text();
+  collected_ = 0;
+  if (arrived_.empty()) server_.end_use(*this);
+  return output_.write_now(text);
+}
+
+Result<bool> H1Wire::parse_other_head() {
   if (arrived_.empty() || !input_.bytes().empty()) return parser_.parse_head(kept_input());
   const Result<std::size_t> parsed = parser_.parse_head(arrived_);
-  if (!parsed || *parsed == 0) {
-    keep_arrived();
+  if (!parsed || *parsed == 0) [[unlikely]] {
+    leave_shared_memory();
     return parsed ? Result<bool>(false) : std::unexpected(parsed.error());
   }
   arrived_.remove_prefix(*parsed);
-  server_.set_input_user(arrived_.empty() ? nullptr : this);
+  if (!arrived_.empty()) server_.begin_use(*this);
   return true;
 }
 
@@ -91,7 +100,7 @@ Task<Result<Buffer>> H1Wire::read(std::size_t bytes_max) {
     }
     if (exchange.begin_body_wait()) {
       Appending appending = exchange.append();
-      output_.queue().append(continue_response);
+      queue().append(continue_response);
       appending.complete();
       const Result<> sent = co_await flush();
       if (!sent) co_return exchange.fail_body(sent.error());
@@ -114,7 +123,7 @@ Task<Result<Buffer>> H1Wire::read(std::size_t bytes_max) {
 void H1Wire::watch() {
   if (!parser_.is_complete() || !stream_.is_open()) return;
   if (watching_ != nullptr) return;
-  keep_arrived();
+  leave_shared_memory();
   auto scope = std::make_unique<TaskScope>(loop_);
   scope->spawn(watch_client());
   watching_ = std::move(scope);
@@ -144,21 +153,22 @@ detail::h1::BodyFraming H1Wire::framing_of(const BodyPlan& plan) const noexcept 
 }
 
 Result<> H1Wire::begin(const ResponseHead& head, const BodyPlan& plan) {
-  return append_head(head, plan, {});
+  return append_head(head, plan, {}, false);
 }
 
 Result<> H1Wire::send(const ResponseHead& head, const BodyPlan& plan, Buffer&& body) {
   const std::span<const std::byte> front = body.front();
   const bool is_copied =
       front.size() == body.size() && front.size() <= ResponseSink::text_bytes_max;
-  const Result<> begun = append_head(head, plan, is_copied && plan.is_sent ? as_text(front) : "");
+  const Result<> begun = append_head(head, plan, is_copied && plan.is_sent ? as_text(front) : "",
+                                     is_copied || !plan.is_sent);
   if (begun && !is_copied && plan.is_sent) write(std::move(body));
   return begun;
 }
 
-/// `body` is all of it, or empty.
-Result<> H1Wire::append_head(const ResponseHead& head, const BodyPlan& plan,
-                             std::string_view body) {
+/// `body` is all of it, or empty. `is_whole`: nothing else follows the head.
+Result<> H1Wire::append_head(const ResponseHead& head, const BodyPlan& plan, std::string_view body,
+                             bool is_whole) {
   detail::h1::HeadOptions options{.framing = framing_of(plan), .body = body};
   // A client that waits for "100 Continue" may send the body after this response, or may not.
   const bool awaits_continue =
@@ -175,30 +185,51 @@ Result<> H1Wire::append_head(const ResponseHead& head, const BodyPlan& plan,
     options.connection = "keep-alive";
   }
   options.date_line = server_.date_line(detail::loop::core_of(loop_));
-  const Result<> appended = detail::h1::append_head(output_.queue(), head, options);
+  const Result<> appended =
+      is_whole ? append_whole(head, options) : detail::h1::append_head(queue(), head, options);
   if (!appended) return appended;
   is_persistent_ = stays;
   framing_ = options.framing;
   return {};
 }
 
+/// The responses to requests that have arrived together are sent together, so they need no memory
+/// of this connection.
+[[gnu::always_inline]] inline Result<> H1Wire::append_whole(
+    const ResponseHead& head, const detail::h1::HeadOptions& options) {
+  if (may_collect()) {
+    server_.begin_use(*this);
+    const Result<std::size_t> size =
+        detail::h1::write_head(server_.output_memory().subspan(collected_), head, options);
+    if (!size) return std::unexpected(size.error());
+    collected_ += *size;
+    if (*size > 0) return {};
+  }
+  return detail::h1::append_head(queue(), head, options);
+}
+
+/// The queue shows what is left of a TLS record.
+[[gnu::always_inline]] inline bool H1Wire::may_collect() noexcept {
+  return collected_ > 0 || (output_.is_idle() && stream_.tls() == nullptr && !is_lost_);
+}
+
 Result<> H1Wire::begin_interim(const ResponseHead& head) {
   if (parser_.head().version == Version::http_1_0) return {};
-  return detail::h1::append_head(output_.queue(), head, {});
+  return detail::h1::append_head(queue(), head, {});
 }
 
 void H1Wire::write(Buffer&& piece) {
   if (piece.empty()) return;
   if (framing_.kind == detail::h1::BodyKind::chunked) {
-    detail::h1::append_chunk(output_.queue(), std::move(piece));
+    detail::h1::append_chunk(queue(), std::move(piece));
   } else {
-    output_.queue().append(std::move(piece));
+    queue().append(std::move(piece));
   }
 }
 
 Result<> H1Wire::end(const Fields& trailers) {
   if (framing_.kind != detail::h1::BodyKind::chunked) return {};
-  return detail::h1::append_last_chunk(output_.queue(), trailers);
+  return detail::h1::append_last_chunk(queue(), trailers);
 }
 
 Task<Result<>> H1Wire::write_file(const File& file, std::uint64_t offset, std::uint64_t size) {
@@ -206,8 +237,8 @@ Task<Result<>> H1Wire::write_file(const File& file, std::uint64_t offset, std::u
   while (size > 0) {
     std::uint64_t part = std::min(size, direct_bytes);
     // The head, and what is in front of it, is better sent together with the first bytes.
-    const bool is_direct = may_be_direct && output_.queue().empty() &&
-                           detail::files::is_cached(loop_, file, offset, part);
+    const bool is_direct =
+        may_be_direct && queue().empty() && detail::files::is_cached(loop_, file, offset, part);
     Result<> sent;
     if (is_direct) {
       std::uint64_t unsent = part;

@@ -22,16 +22,12 @@ namespace {
 constexpr std::string_view line_end = "\r\n";
 constexpr std::size_t number_digits_max = 20;
 
-/// Writes text into memory of a buffer whose size was computed before.
+/// Writes text into memory whose size was computed before.
 class TextWriter {
  public:
-  TextWriter(Buffer& to, std::size_t size)
-      : to_(to), begin_(reinterpret_cast<char*>(to.prepare(size).data())) {}
-  TextWriter(const TextWriter&) = delete;
-  TextWriter& operator=(const TextWriter&) = delete;
-  ~TextWriter() {
-    tambour::detail::BufferMemory::commit_in_place(to_, static_cast<std::size_t>(at_ - begin_));
-  }
+  explicit TextWriter(char* begin) noexcept : begin_(begin) {}
+
+  [[nodiscard]] std::size_t size() const noexcept { return static_cast<std::size_t>(at_ - begin_); }
 
   TextWriter& operator<<(std::string_view text) noexcept {
     at_ = bytes::copy_short(at_, text);
@@ -55,7 +51,6 @@ class TextWriter {
   }
 
  private:
-  Buffer& to_;
   char* begin_;
   char* at_ = begin_;
 };
@@ -121,8 +116,10 @@ Result<> append_head(Buffer& to, const RequestHead& head, const HeadOptions& opt
   }
   const bool is_absolute = head.form == TargetForm::absolute;
   constexpr std::size_t separators = 64;
-  TextWriter writer(to, head.method.name().size() + head.scheme.size() + 2 * head.authority.size() +
-                            head.target.size() + separators + size_of_fields(head.fields, options));
+  BufferEnd memory(to);
+  TextWriter writer(memory.prepare(head.method.name().size() + head.scheme.size() +
+                                   2 * head.authority.size() + head.target.size() + separators +
+                                   size_of_fields(head.fields, options)));
   writer << head.method.name() << " ";
   if (is_absolute) writer << head.scheme << "://" << head.authority;
   // The server as a whole is named by an absolute target without a path.
@@ -130,10 +127,14 @@ Result<> append_head(Buffer& to, const RequestHead& head, const HeadOptions& opt
   writer << " HTTP/1.1\r\n";
   writer.field("Host", head.authority);
   write_fields(writer, head.fields, options, true);
+  memory.commit(writer.size());
   return {};
 }
 
-Result<> append_head(Buffer& to, const ResponseHead& head, const HeadOptions& options) {
+/// Writes the head of a response, unless the memory is too small.
+template <class Destination>
+[[gnu::always_inline]] inline Result<> write_response(Destination& to, const ResponseHead& head,
+                                                      const HeadOptions& options) {
   const int code = code_of(head.status);
   if (code < 100 || code > 999) return failure(http::ErrorCode::bad_status);
   if (!all_are(head.reason, value_char)) return failure(http::ErrorCode::bad_reason);
@@ -142,8 +143,10 @@ Result<> append_head(Buffer& to, const ResponseHead& head, const HeadOptions& op
                                   : head.reason.empty() ? reason_phrase(head.status)
                                                         : std::string_view(head.reason);
   constexpr std::size_t separators = 32;
-  TextWriter writer(
-      to, reason.size() + separators + size_of_fields(head.fields, options) + options.body.size());
+  char* const begin = to.prepare(reason.size() + separators + size_of_fields(head.fields, options) +
+                                 options.body.size());
+  if (begin == nullptr) return {};
+  TextWriter writer(begin);
   if (is_usual) {
     writer << "HTTP/1.1 200 OK\r\n";
   } else {
@@ -151,7 +154,21 @@ Result<> append_head(Buffer& to, const ResponseHead& head, const HeadOptions& op
   }
   write_fields(writer, head.fields, options, false);
   writer << options.body;
+  to.commit(writer.size());
   return {};
+}
+
+Result<> append_head(Buffer& to, const ResponseHead& head, const HeadOptions& options) {
+  BufferEnd memory(to);
+  return write_response(memory, head, options);
+}
+
+Result<std::size_t> write_head(std::span<char> to, const ResponseHead& head,
+                               const HeadOptions& options) {
+  Memory memory(to);
+  const Result<> written = write_response(memory, head, options);
+  if (!written) return std::unexpected(written.error());
+  return memory.size();
 }
 
 void append_chunk(Buffer& to, Buffer data) {
@@ -167,10 +184,12 @@ Result<> append_last_chunk(Buffer& to, const Fields& trailers) {
   for (const Field field : trailers) {
     if (!may_be_trailer(field.name)) return failure(http::ErrorCode::trailer_not_allowed);
   }
-  TextWriter writer(to, trailers.bytes() + 4 * trailers.size() + 5);
+  BufferEnd memory(to);
+  TextWriter writer(memory.prepare(trailers.bytes() + 4 * trailers.size() + 5));
   writer << "0\r\n";
   for (const Field field : trailers) writer.field(field.name, field.value);
   writer << "\r\n";
+  memory.commit(writer.size());
   return {};
 }
 

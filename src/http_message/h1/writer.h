@@ -39,6 +39,11 @@ struct HeadOptions {
 [[nodiscard]] Result<> append_head(Buffer& to, const ResponseHead& head,
                                    const HeadOptions& options);
 
+/// Writes the head of a response to the beginning of `to`, and returns its size; 0: there may be
+/// too little room, and nothing was written. Fails like append_head().
+[[nodiscard]] Result<std::size_t> write_head(std::span<char> to, const ResponseHead& head,
+                                             const HeadOptions& options);
+
 /// Appends a chunk with `data`, which must not be empty: that would be the last chunk. Throws
 /// std::bad_alloc.
 void append_chunk(Buffer& to, Buffer data);

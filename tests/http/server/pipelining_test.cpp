@@ -167,7 +167,8 @@ TEST_P(HttpTurns, heads_that_arrive_in_parts_do_not_mix) {
   EXPECT_EQ(answered, 3 * 8);
 }
 
-/// The requests behind the first one are in memory into which the other connection reads meanwhile.
+/// The requests behind the first one, and the response to it, are in memory that the other
+/// connection uses meanwhile.
 TEST_P(HttpTurns, requests_outlive_a_loop_that_a_handler_before_them_runs) {
   TcpStream other;
   bool is_other_answered = false;
@@ -196,8 +197,99 @@ TEST_P(HttpTurns, requests_outlive_a_loop_that_a_handler_before_them_runs) {
     all = bytes.to_string();
   }(other, server.endpoint(), received));
   EXPECT_EQ(count_of(received, "HTTP/1.1 200 OK\r\n"), 4U) << received;
-  for (const char* const path : {"/inside", "/2", "/3", "/4"})
+  std::size_t last = 0;
+  for (const char* const path : {"/inside", "/2", "/3", "/4"}) {
     EXPECT_EQ(count_of(received, path), 1U) << received;
+    EXPECT_GE(received.find(path), last) << received;
+    last = received.find(path);
+  }
+}
+
+/// Each response waits in memory that all connections share until it is sent, or is moved.
+TEST_P(HttpTurns, responses_that_wait_in_shared_memory_stay_in_order) {
+  // Ends without a wait, after a wait, in parts, or by another kind of response.
+  const auto handler = [](Request& request, Response& response) -> Task<> {
+    const std::string text = std::string(request.path()) + "|" + std::string(900, 'x');
+    switch (request.path().size() % 5) {
+      case 0:
+        response.send(text);
+        static_cast<void>(co_await sleep_for(0ms));
+        break;
+      case 1:
+        static_cast<void>(co_await response.write(text));
+        response.end();
+        break;
+      case 2:
+        static_cast<void>(co_await sleep_for(0ms));
+        response.send(Buffer(text));
+        break;
+      case 3:
+        response.send(Buffer(text + std::string(100'000, 'y')));
+        break;
+      default:
+        response.send(text);
+        static_cast<void>(co_await response.flush());
+        break;
+    }
+  };
+  auto server = or_throw(http::Server::listen(loop(), Endpoint::loopback_v4(0), handler));
+  constexpr int requests_each = 60;
+  int finished = 0;
+  const auto client = [&](int number) -> Task<> {
+    TcpStream stream = or_throw(co_await TcpStream::connect(server.endpoint()));
+    std::string text;
+    std::vector<std::string> expected;
+    for (int i = 0; i < requests_each; ++i) {
+      // Most are alike and do not wait, so that several are collected.
+      const std::size_t kind = i % 4 == 3 ? static_cast<std::size_t>(i + number) % 5 : 4;
+      std::string path = "/" + std::to_string(number) + "-" + std::to_string(100 + i);
+      while (path.size() % 5 != kind) path += '.';
+      text += "GET " + path + " HTTP/1.1\r\nHost: a\r\n\r\n";
+      expected.push_back(path + "|");
+    }
+    EXPECT_TRUE(co_await stream.write(std::string_view(text)));
+    Buffer all;
+    while (!all.find(expected.back())) {
+      const Result<std::size_t> got = co_await stream.read(all);
+      if (!got || *got == 0) break;
+    }
+    const std::string received = all.to_string();
+    std::size_t at = 0;
+    for (const std::string& path : expected) {
+      const std::size_t found = received.find(path, at);
+      EXPECT_NE(found, std::string::npos) << path << " after " << at;
+      if (found == std::string::npos) co_return;
+      at = found;
+    }
+    EXPECT_EQ(count_of(received, "HTTP/1.1 200 OK\r\n"), std::size_t{requests_each});
+    ++finished;
+  };
+  TaskScope clients(loop());
+  for (int number = 0; number < 6; ++number) clients.spawn(client, number);
+  run([](TaskScope& scope) -> Task<> { co_await scope.join(); }(clients));
+  EXPECT_EQ(finished, 6);
+}
+
+/// What the kernel does not accept follows later.
+TEST_P(HttpTurns, a_client_that_reads_late_gets_all_responses) {
+  auto server = or_throw(http::Server::listen(
+      loop(), Endpoint::loopback_v4(0),
+      [](Request&, Response& response) { response.send(std::string(1000, 'x') + "end"); }));
+  std::size_t bytes = 0;
+  std::size_t answered = 0;
+  run([](Endpoint at, std::size_t& size, std::size_t& count) -> Task<> {
+    TcpStream stream = or_throw(co_await TcpStream::connect(at));
+    const std::string text = requests(9'000);
+    EXPECT_TRUE(co_await stream.write(std::string_view(text)));
+    // Until the server has filled the buffers of both sockets.
+    for (int i = 0; i < 50; ++i) EXPECT_TRUE(co_await sleep_for(0ms));
+    Buffer all;
+    for (Result<std::size_t> got = 1; got && *got > 0;) got = co_await stream.read(all);
+    size = all.size();
+    count = count_of(all.to_string(), "end");
+  }(server.endpoint(), bytes, answered));
+  EXPECT_EQ(answered, 9'000U);
+  EXPECT_GT(bytes, 9'000'000U);
 }
 
 TEST_P(HttpTurns, connections_share_the_time_of_an_iteration) {

@@ -21,18 +21,19 @@
 
 namespace tambour::http {
 
-/// A connection whose bytes are in the memory of a server: see ServerOnLoop::input_memory().
-class InputUser {
+/// A connection whose bytes are in the memory of a server: see ServerOnLoop::input_memory() and
+/// output_memory().
+class MemoryUser {
  public:
-  InputUser(const InputUser&) = delete;
-  InputUser& operator=(const InputUser&) = delete;
+  MemoryUser(const MemoryUser&) = delete;
+  MemoryUser& operator=(const MemoryUser&) = delete;
 
   /// Another connection needs the memory.
-  virtual void leave_input_memory() noexcept = 0;
+  virtual void leave_memory() noexcept = 0;
 
  protected:
-  InputUser() = default;
-  ~InputUser() = default;
+  MemoryUser() = default;
+  ~MemoryUser() = default;
 };
 
 /// Ownership: shared by the server and its connections. Thread: that of the loop, except that any
@@ -120,12 +121,22 @@ class ServerOnLoop {
     return {reinterpret_cast<const char*>(input_.get()), size};
   }
 
-  /// Null: none. The user leaves the memory before another connection reads: a handler may run the
+  /// Where a connection collects responses until it sends them, as the user of the memory.
+  [[nodiscard]] std::span<char> output_memory() noexcept { return {output_.get(), output_bytes}; }
+
+  /// The user leaves the memory before another connection reads or responds: a handler may run the
   /// loop inside.
-  void set_input_user(InputUser* user) noexcept { input_user_ = user; }
-  void free_input_memory() noexcept {
-    if (input_user_ != nullptr) [[unlikely]]
-      std::exchange(input_user_, nullptr)->leave_input_memory();
+  void begin_use(MemoryUser& user) noexcept {
+    if (memory_user_ == &user) return;
+    free_memory();
+    memory_user_ = &user;
+  }
+  void end_use(MemoryUser& user) noexcept {
+    if (memory_user_ == &user) memory_user_ = nullptr;
+  }
+  void free_memory() noexcept {
+    if (memory_user_ != nullptr) [[unlikely]]
+      std::exchange(memory_user_, nullptr)->leave_memory();
   }
 
   /// The Date field of a response that begins in this iteration of the loop. The clock is read once
@@ -151,6 +162,8 @@ class ServerOnLoop {
   static constexpr std::size_t burst_min = 1024;
   /// Holds the requests that a client sends at once. Behind a head, a part of a body is copied.
   static constexpr std::size_t input_bytes = std::size_t{16} * 1024;
+  /// Holds the responses to the requests that a client sends at once.
+  static constexpr std::size_t output_bytes = std::size_t{16} * 1024;
 
   /// An idle connection stays open for a request that the client may have sent already.
   struct Drain {
@@ -166,11 +179,13 @@ class ServerOnLoop {
 
   // NOLINTNEXTLINE(modernize-avoid-c-arrays): memory that is not initialized.
   std::unique_ptr<std::byte[]> input_ = std::make_unique_for_overwrite<std::byte[]>(input_bytes);
-  InputUser* input_user_ = nullptr;
-  std::int64_t wall_ns_ = 0;      ///< The time of the last date.
-  std::int64_t date_end_ns_ = 0;  ///< When the clock is read again, by the time of the loop.
-  std::size_t released_ = 0;      ///< Connections, since memory went back.
-  bool has_returned_ = false;     ///< When more connections were kept.
+  // NOLINTNEXTLINE(modernize-avoid-c-arrays): the same.
+  std::unique_ptr<char[]> output_ = std::make_unique_for_overwrite<char[]>(output_bytes);
+  MemoryUser* memory_user_ = nullptr;  ///< Null: none.
+  std::int64_t wall_ns_ = 0;           ///< The time of the last date.
+  std::int64_t date_end_ns_ = 0;       ///< When the clock is read again, by the time of the loop.
+  std::size_t released_ = 0;           ///< Connections, since memory went back.
+  bool has_returned_ = false;          ///< When more connections were kept.
   std::size_t connections_ = 0;
   std::size_t connections_max_ = 0;   ///< At a time, since the last burst.
   std::size_t burst_end_ = SIZE_MAX;  ///< The number of connections at which a burst ends.
@@ -185,7 +200,7 @@ class ReadRequests final : public Stream::Read {
 
  private:
   [[nodiscard]] bool step(detail::loop::Core& core) noexcept override {
-    server_.free_input_memory();
+    server_.free_memory();
     return Read::step(core);
   }
 
