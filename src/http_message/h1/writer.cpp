@@ -55,6 +55,40 @@ class TextWriter {
   char* at_ = begin_;
 };
 
+/// The memory of a buffer behind its bytes.
+class BufferEnd {
+ public:
+  explicit BufferEnd(Buffer& buffer) noexcept : buffer_(buffer) {}
+
+  [[nodiscard]] char* prepare(std::size_t size) {
+    return reinterpret_cast<char*>(buffer_.prepare(size).data());
+  }
+  void commit(std::size_t size) noexcept {
+    tambour::detail::BufferMemory::commit_in_place(buffer_, size);
+  }
+
+ private:
+  Buffer& buffer_;
+};
+
+/// Memory that may be too small.
+class Memory {
+ public:
+  explicit Memory(std::span<char> memory) noexcept : memory_(memory) {}
+
+  /// Null if it is too small.
+  [[nodiscard]] char* prepare(std::size_t size) noexcept {
+    return size <= memory_.size() ? memory_.data() : nullptr;
+  }
+  void commit(std::size_t size) noexcept { size_ = size; }
+  /// What was written.
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+
+ private:
+  std::span<char> memory_;
+  std::size_t size_ = 0;
+};
+
 bool is_written_by_options(std::string_view name, bool is_request) noexcept {
   switch (name.size()) {
     case 4:
