@@ -221,6 +221,14 @@ class FieldWriter {
     fields.has_lines_ = false;
   }
 
+  /// Prefetches the memory that `fields` have kept, or the part of it that most messages need.
+  static void prefetch(const Fields& fields) noexcept {
+    constexpr std::size_t line_bytes = 64;
+    __builtin_prefetch(fields.text_.data(), 1);
+    __builtin_prefetch(fields.text_.data() + line_bytes, 1);
+    __builtin_prefetch(fields.entries_.data(), 1);
+  }
+
   /// Clears `fields`, and frees their memory if it is large.
   static void release(Fields& fields) noexcept {
     constexpr std::size_t kept_bytes_max = 4096;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/probe.h"
+#include "http/exchange/prefetch.h"
 #include "http_message/characters.h"
 #include "http_message/failure.h"
 #include "http_message/field_writer.h"
@@ -45,6 +46,11 @@ detail::Exchange::Exchange(Wire& wire, EventLoop& loop,
 /// Durations are measured exactly if the program logs them.
 void detail::Exchange::update_now() noexcept {
   if (options().on_response) loop_.update_now();
+}
+
+void detail::Exchange::prefetch_handled() const noexcept {
+  prefetch(handled_.get(), sizeof(Handled));
+  FieldWriter::prefetch(response().head_.fields);
 }
 
 void detail::Exchange::start(RequestHead& head) noexcept {

@@ -74,6 +74,8 @@ class Exchange final : public ResponseSink, public BodyStream {
   // The connection calls start(), start_handler(), waits for the tasks of handlers(), and calls
   // finish(). For a message that is not a request it calls reject() alone.
 
+  /// Prefetches what the next request needs, outside of this object.
+  void prefetch_handled() const noexcept;
   void start(RequestHead& head) noexcept;
   void start_handler();
   [[nodiscard]] TaskScope& handlers() noexcept { return handlers_; }

@@ -46,6 +46,8 @@ class H1Connection final {
   /// Serves until the connection has ended, or waits for a request. `received` is the result of a
   /// read into ServerOnLoop::input_memory(). Throws what a handler has thrown, at the end.
   [[nodiscard]] Task<> serve(Result<std::size_t> received);
+  /// Prefetches what the next request needs.
+  void prefetch() const noexcept;
   /// True after serve() if the connection waits for a request.
   [[nodiscard]] bool is_idle() const noexcept { return is_released_; }
   /// After serve(): the task with which the connection goes on, without this object, after a

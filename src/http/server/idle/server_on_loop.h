@@ -95,6 +95,9 @@ class ServerOnLoop {
     if (--connections_ == burst_end_) end_burst();
   }
 
+  /// True if there are so many connections that what one of them needs is rarely in a cache.
+  [[nodiscard]] bool outgrows_caches() const noexcept { return connections_ > cached_max; }
+
   void keep_more() noexcept {
     if (kept_max < kept_limit) ++kept_max;
   }
@@ -160,6 +163,9 @@ class ServerOnLoop {
  private:
   /// The number of connections at a time that make a burst.
   static constexpr std::size_t burst_min = 1024;
+  /// The number of connections whose objects a cache of a processor core holds: with those of the
+  /// kernel, several KiB each.
+  static constexpr std::size_t cached_max = 256;
   /// Holds the requests that a client sends at once. Behind a head, a part of a body is copied.
   static constexpr std::size_t input_bytes = std::size_t{16} * 1024;
   /// Holds the responses to the requests that a client sends at once.
@@ -193,17 +199,18 @@ class ServerOnLoop {
 };
 
 /// A read into the memory of a server.
-class ReadRequests final : public Stream::Read {
+class ReadRequests : public Stream::Read {
  public:
   ReadRequests(Stream& stream, ServerOnLoop& server) noexcept
       : Read(stream, server.input_memory()), server_(server) {}
 
- private:
+ protected:
   [[nodiscard]] bool step(detail::loop::Core& core) noexcept override {
     server_.free_memory();
     return Read::step(core);
   }
 
+ private:
   ServerOnLoop& server_;
 };
 
