@@ -21,6 +21,8 @@ class BrokenPipeBlock {
     sigemptyset(&broken_pipe_);
     sigaddset(&broken_pipe_, SIGPIPE);
     ::pthread_sigmask(SIG_BLOCK, &broken_pipe_, &mask_before_);
+    // A signal that was not blocked is not pending: it would have been delivered.
+    if (sigismember(&mask_before_, SIGPIPE) == 0) return;
     sigset_t pending;
     sigpending(&pending);
     was_pending_ = sigismember(&pending, SIGPIPE) != 0;

@@ -33,9 +33,13 @@ class OpenFile {
   OpenFile(backend::System& system, int fd, int flags) noexcept;
   OpenFile(const OpenFile&) = delete;
   OpenFile& operator=(const OpenFile&) = delete;
-  ~OpenFile() { system_.close(fd_); }
+  ~OpenFile() {
+    if (fd_ >= 0) system_.close(fd_);
+  }
 
   [[nodiscard]] int fd() const noexcept { return fd_; }
+  /// The process has lost the descriptor: its number is not closed.
+  void disown() noexcept { fd_ = -1; }
   /// True if the file was opened with O_DIRECT.
   [[nodiscard]] bool is_direct() const noexcept { return (flags_ & O_DIRECT) != 0; }
   /// True if the file was opened with O_APPEND, which makes every pwrite(2) append.

@@ -120,20 +120,27 @@ std::int32_t Transport::write(std::span<const std::byte> from) const noexcept {
   return -EBADF;
 }
 
-std::int32_t Transport::write_pieces(Buffer& from) const noexcept {
+std::int32_t Transport::write_pieces(Buffer& from, int flags) const noexcept {
   std::array<iovec, blocks_max> blocks;
   const std::size_t count = from.pieces(blocks);
   if (filter_ != nullptr) return filter_->write(below(), std::span(blocks).first(count));
   msghdr message{};
   message.msg_iov = blocks.data();
   message.msg_iovlen = count;
-  return retry([&] { return system_.sendmsg(fd_, &message, send_flags); });
+  return retry([&] { return system_.sendmsg(fd_, &message, flags); });
 }
 
 std::int32_t Transport::write(Buffer& from) const noexcept {
   const auto front = from.front();
   const bool in_one_piece = is_file(kind_) || front.size() == from.size();
-  const std::int32_t answer = in_one_piece ? write(front) : write_pieces(from);
+  const std::int32_t answer = in_one_piece ? write(front) : write_pieces(from, send_flags);
+  if (answer > 0) from.consume(static_cast<std::size_t>(answer));
+  return answer;
+}
+
+std::int32_t Transport::write_before_more(Buffer& from) const noexcept {
+  if (kind_ != TransportKind::socket) return write(from);
+  const std::int32_t answer = write_pieces(from, send_flags | MSG_MORE);
   if (answer > 0) from.consume(static_cast<std::size_t>(answer));
   return answer;
 }

@@ -61,6 +61,9 @@ class Transport {
   [[nodiscard]] std::int32_t write(std::span<const std::byte> from) const noexcept;
   /// Removes the accepted bytes from the front of `from`.
   [[nodiscard]] std::int32_t write(Buffer& from) const noexcept;
+  /// The same for a socket that will be sent more at once: the kernel need not send the end of
+  /// `from` before (MSG_MORE). With a filter like write().
+  [[nodiscard]] std::int32_t write_before_more(Buffer& from) const noexcept;
   /// Sends at most `size` bytes of a file from `offset` on: sendfile(2). 0: the file ends there.
   /// -EOPNOTSUPP if the descriptor is no socket, uses a filter, or the file does not support it.
   [[nodiscard]] std::int32_t send_file(int file, std::uint64_t offset,
@@ -109,7 +112,7 @@ class Transport {
   }
   [[nodiscard]] std::int32_t read_decoded(Buffer& into, std::uint32_t& read_size,
                                           std::size_t bytes_max) const noexcept;
-  [[nodiscard]] std::int32_t write_pieces(Buffer& from) const noexcept;
+  [[nodiscard]] std::int32_t write_pieces(Buffer& from, int flags) const noexcept;
 
   backend::System& system_;
   TransportFilter* filter_;

@@ -101,7 +101,16 @@ void Output::end_writing(const Result<>& written) noexcept {
   if (const Result<> finished = timer_.finish(written); !finished) error_ = finished.error();
 }
 
+/// Sends a head in one packet with the first bytes of a file.
+void Output::write_before_file() noexcept {
+  if (is_writing_ || unsent() > 0 || queue_.empty() || error_) return;
+  const std::int32_t written =
+      detail::net::StreamFilter::transport(stream_).write_before_more(queue_);
+  if (written < 0 && written != -EAGAIN) error_ = system_error(-written);
+}
+
 Task<Result<>> Output::send_file(const File& file, std::uint64_t offset, std::uint64_t& size) {
+  write_before_file();
   const Result<> flushed = co_await flush();  // Waits for the end of another write.
   if (!flushed) co_return flushed;
   const Writing writing(*this);

@@ -50,8 +50,9 @@ class Output {
   /// and with ETIMEDOUT. A write that was destroyed fails all that follow with ECANCELED.
   [[nodiscard]] Task<Result<>> flush();
 
-  /// Sends a part of a file by sendfile(2), and reduces `size` by what was sent. Fails with
-  /// EOPNOTSUPP if the file does not support it.
+  /// Sends the queue and a part of a file by sendfile(2), and reduces `size` by what was sent of
+  /// the file. The stream must be open, and not use TLS. Fails with EOPNOTSUPP if the file does not
+  /// support it.
   [[nodiscard]] Task<Result<>> send_file(const File& file, std::uint64_t offset,
                                          std::uint64_t& size);
 
@@ -66,6 +67,7 @@ class Output {
   class Writing;
 
   [[nodiscard]] bool queue_rest(std::string_view text, std::int32_t written);
+  void write_before_file() noexcept;
   [[nodiscard]] std::uint64_t unsent() const noexcept {
     return sending_.size() + (file_unsent_ != nullptr ? *file_unsent_ : 0);
   }

@@ -27,6 +27,8 @@ constexpr std::string_view continue_response = "HTTP/1.1 100 Continue\r\n\r\n";
 /// A part that sendfile(2) sends. Its last byte shows whether all of it is in the page cache.
 constexpr std::uint64_t direct_bytes = std::uint64_t{512} * 1024;
 
+constexpr std::uint64_t read_with_head_max = std::uint64_t{16} * 1024;
+
 std::string_view as_text(std::span<const std::byte> bytes) noexcept {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
@@ -236,9 +238,10 @@ Task<Result<>> H1Wire::write_file(const File& file, std::uint64_t offset, std::u
   bool may_be_direct = framing_.kind == detail::h1::BodyKind::length && stream_.tls() == nullptr;
   while (size > 0) {
     std::uint64_t part = std::min(size, direct_bytes);
-    // The head, and what is in front of it, is better sent together with the first bytes.
-    const bool is_direct =
-        may_be_direct && queue().empty() && detail::files::is_cached(loop_, file, offset, part);
+    // A short part costs less in one call with the head.
+    const bool is_worthwhile = queue().empty() || part > read_with_head_max;
+    const bool is_direct = may_be_direct && is_worthwhile && stream_.is_open() &&
+                           detail::files::is_cached(loop_, file, offset, part);
     Result<> sent;
     if (is_direct) {
       std::uint64_t unsent = part;

@@ -1,4 +1,4 @@
-// Static files, on every backend; and with curl as the client.
+// Static files, their cache, on every backend; and with curl as the client.
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -269,6 +269,157 @@ TEST_P(HttpFiles, precompressed_files_are_sent_to_clients_that_accept_them) {
   EXPECT_FALSE(ask("/a.js").fields.contains("Content-Encoding"));
   EXPECT_NE(ask("/a.js").fields.get("ETag"), brotli.fields.get("ETag"));
   EXPECT_EQ(ask("/a.txt", "Accept-Encoding: br\r\n").body, "0123456789");
+}
+
+class HttpFileCache : public HttpFiles {
+ protected:
+  [[nodiscard]] http::FileCacheStats stats() { return http::file_cache_stats(loop()); }
+  /// Requests a file until it is in the cache: its last change must be longer ago than the
+  /// resolution of the times.
+  [[nodiscard]] bool keep(const std::string& target) {
+    const std::uint64_t hits = stats().hits;
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (stats().hits == hits && std::chrono::steady_clock::now() < deadline)
+      EXPECT_EQ(ask(target).status, Status::ok);
+    return stats().hits > hits;
+  }
+  /// Another file takes the name, as after a deployment.
+  void replace(const std::string& name, const std::string& content) const {
+    write_file(root() + "/new", content);
+    std::filesystem::rename(root() + "/new", root() + "/" + name);
+  }
+};
+
+TAMBOUR_ON_EVERY_BACKEND(HttpFileCache);
+
+TEST_P(HttpFileCache, a_file_that_has_changed_is_sent_at_once) {
+  serve();
+  for (const char* const name : {"a.txt", "big.bin"}) {
+    const std::string target = std::string("/") + name;
+    ASSERT_TRUE(keep(target));
+    const std::string tag(ask(target).fields.get("ETag").value());
+    replace(name, content_of(200'000));
+    const test::Reply replaced = ask(target);
+    EXPECT_TRUE(replaced.body == content_of(200'000));
+    EXPECT_NE(replaced.fields.get("ETag"), tag);
+    ASSERT_TRUE(keep(target));
+    std::ofstream(root() + target, std::ios::app) << "more";
+    EXPECT_TRUE(ask(target).body == content_of(200'000) + "more");
+    ASSERT_TRUE(keep(target));
+    std::filesystem::resize_file(root() + target, 3);
+    EXPECT_EQ(ask(target).body, content_of(3));
+    ASSERT_TRUE(keep(target));
+    std::filesystem::remove(root() + target);
+    EXPECT_EQ(ask(target).status, Status::not_found);
+    write_file(root() + target, "again");
+    EXPECT_EQ(ask(target).body, "again");
+    std::filesystem::remove(root() + target);
+    std::filesystem::create_directory(root() + target);
+    EXPECT_EQ(ask(target).status, Status::moved_permanently);
+  }
+}
+
+TEST_P(HttpFileCache, a_link_to_another_file_is_followed_at_once) {
+  serve();
+  std::filesystem::create_symlink("a.txt", root() + "/link");
+  ASSERT_TRUE(keep("/link"));
+  std::filesystem::remove(root() + "/link");
+  std::filesystem::create_symlink("sub/index.html", root() + "/link");
+  EXPECT_EQ(ask("/link").body, "index");
+}
+
+TEST_P(HttpFileCache, all_responses_are_the_same_with_a_file_of_the_cache) {
+  const FileOptions with_cache{.precompressed = true, .cache_control = "max-age=60"};
+  FileOptions without_cache = with_cache;
+  without_cache.memory_bytes_max = 0;
+  for (const std::string name : {"/a.txt", "/big.bin", "/a.js", "/sub/", "/empty.html"}) {
+    serve(without_cache);
+    const std::string tag(ask(name).fields.get("ETag").value());
+    const std::vector<std::pair<std::string, std::string>> requests{
+        {"GET", ""},
+        {"HEAD", ""},
+        {"GET", "Range: bytes=1-2\r\n"},
+        {"GET", "Range: bytes=99999999-\r\n"},
+        {"GET", "If-None-Match: " + tag + "\r\n"},
+        {"GET", "If-Match: \"x\"\r\n"},
+        {"GET", "Accept-Encoding: gzip\r\n"}};
+    std::vector<test::Reply> expected;
+    for (const auto& [method, fields] : requests) expected.push_back(ask(name, fields, method));
+    server.reset();
+    serve(with_cache);
+    ASSERT_TRUE(keep(name));
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      const test::Reply reply = ask(name, requests[i].second, requests[i].first);
+      EXPECT_EQ(reply.status, expected[i].status) << name << i;
+      EXPECT_TRUE(reply.body == expected[i].body) << name << i;
+      for (const char* const field :
+           {"ETag", "Last-Modified", "Content-Type", "Content-Length", "Content-Range",
+            "Content-Encoding", "Vary", "Cache-Control", "Accept-Ranges", "X-Content-Type-Options"})
+        EXPECT_EQ(reply.fields.get(field), expected[i].fields.get(field)) << name << i << field;
+    }
+    server.reset();
+  }
+}
+
+TEST_P(HttpFileCache, a_name_is_not_looked_up_again_before_the_end_of_the_interval) {
+  serve({.check_interval = std::chrono::hours(1)});
+  ASSERT_TRUE(keep("/sub/index.html"));
+  const std::uint64_t checks = stats().checks;
+  std::filesystem::rename(root() + "/sub", root() + "/former");
+  write_file(root() + "/sub/index.html", "other");
+  EXPECT_EQ(ask("/sub/index.html").body, "index");
+  EXPECT_EQ(stats().checks, checks);
+}
+
+/// Its head would describe the former version.
+TEST_P(HttpFileCache, a_large_file_that_is_written_is_looked_up_before_the_end_of_the_interval) {
+  serve({.check_interval = std::chrono::hours(1)});
+  ASSERT_TRUE(keep("/big.bin"));
+  std::filesystem::resize_file(root() + "/big.bin", 100'000);
+  EXPECT_TRUE(ask("/big.bin").body == content_of(100'000));
+}
+
+TEST_P(HttpFileCache, limits_hold) {
+  constexpr std::size_t files = 6;
+  for (std::size_t i = 0; i < files; ++i) {
+    write_file(root() + "/small" + std::to_string(i), content_of(20'000));
+    write_file(root() + "/large" + std::to_string(i), content_of(70'000));
+  }
+  serve({.open_files_max = 2, .memory_bytes_max = 50'000});
+  for (std::size_t i = 0; i < files; ++i) {
+    for (const char* const name : {"/small", "/large"}) {
+      ASSERT_TRUE(keep(name + std::to_string(i)));
+      EXPECT_LE(stats().open_files, 2U);
+      EXPECT_LE(stats().memory_bytes, 50'000U);
+    }
+  }
+  EXPECT_GT(stats().evictions, files);
+  EXPECT_GT(stats().files, 0U);
+  // Another handler has a cache of its own.
+  server.reset();
+  serve({.memory_bytes_max = 0});
+  const std::size_t kept = stats().files;
+  EXPECT_EQ(ask("/a.txt").body, "0123456789");
+  EXPECT_EQ(ask("/a.txt").body, "0123456789");
+  EXPECT_LE(stats().files, kept);
+}
+
+TEST_P(HttpFileCache, handlers_that_exist_no_more_have_no_cache) {
+  auto handler = [this](Request& request, Response& response) -> Task<> {
+    request.set_parameter("path", "a.txt");
+    const http::Handler files = http::serve_files(root());
+    co_await files.run(request, response);
+  };
+  auto opened = http::Server::listen(loop(), Endpoint::loopback_v4(0), std::move(handler));
+  ASSERT_TRUE(opened);
+  server = std::make_unique<http::Server>(std::move(*opened));
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (stats().files == 0 && std::chrono::steady_clock::now() < deadline)
+    EXPECT_EQ(ask("/").body, "0123456789");
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(ask("/").body, "0123456789");
+    EXPECT_EQ(stats().files, 1U);
+  }
 }
 
 TEST_P(HttpFiles, a_file_that_is_truncated_resets_the_connection) {
