@@ -1,14 +1,18 @@
-// sendfile(2) fails in a response with a file.
+// In a response with a file, sendfile(2), the calls that open the file, or allocations fail.
 #include <cerrno>
 #include <chrono>
+#include <exception>
 #include <fstream>
+#include <new>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include <gtest/gtest.h>
 
 #include <tambour/tambour.h>
 
+#include "faults/allocations.h"
 #include "faults/faults.h"
 #include "http/support/client.h"
 #include "support/temporary_folder.h"
@@ -66,6 +70,149 @@ TEST(HttpFileFaults, of_sendfile_are_overcome_or_end_the_connection) {
       }
     }
   }
+}
+
+constexpr std::size_t small_bytes = 3'000;
+constexpr std::size_t large_bytes = 70'000;
+
+void write_files(const std::string& folder) {
+  std::ofstream(folder + "/small") << std::string(small_bytes, 's');
+  std::ofstream(folder + "/large") << std::string(large_bytes, 'l');
+}
+
+/// The bodies of two requests for each file on one connection, the second of which may be answered
+/// from the cache; shorter after an error.
+Task<> request_twice(Endpoint to, std::string& bodies) {
+  auto stream = co_await TcpStream::connect(to);
+  if (!stream) co_return;
+  Buffer in;
+  for (const char* const name : {"small", "small", "large", "large"}) {
+    const std::string request = std::string("GET /") + name + " HTTP/1.1\r\nHost: a\r\n\r\n";
+    const auto written = co_await stream->write(std::string_view(request));
+    if (!written) co_return;
+    const auto reply = co_await test::read_reply(*stream, in);
+    if (!reply || reply->status != http::Status::ok) co_return;
+    bodies += reply->body;
+  }
+}
+
+const std::string& expected_bodies() {
+  static const std::string text =
+      std::string(2 * small_bytes, 's') + std::string(2 * large_bytes, 'l');
+  return text;
+}
+
+/// Returns the bodies, or "no memory" if an end has reported that.
+std::string exchange(EventLoop& loop, const http::Handler& handler) {
+  std::string bodies;
+  bool failed = false;
+  try {
+    http::ServerOptions options;
+    options.listen.on_error = [&failed](const std::exception_ptr&) { failed = true; };
+    auto server = http::Server::listen(loop, Endpoint::loopback_v4(0), handler, options);
+    if (!server) return "no memory";
+    TaskScope client(loop);
+    client.set_exception_handler([&failed](const std::exception_ptr&) { failed = true; });
+    client.spawn(request_twice(server->endpoint(), bodies));
+    bool late = false;
+    Timer limit(loop, [&late] { late = true; });
+    limit.start(std::chrono::seconds(20));
+    while (!late && (!client.empty() || server->connections() > 0)) loop.run_once();
+    EXPECT_FALSE(late);
+  } catch (const std::bad_alloc&) {
+    failed = true;
+  }
+  if (failed) return "no memory";
+  return bodies;  // Not copied.
+}
+
+http::Handler handler_of(const std::string& folder) {
+  http::Router router;
+  router.get("/{path...}", http::serve_files(folder));
+  return std::move(router).handler();
+}
+
+/// Until the last change of the files is longer ago than the resolution of their times.
+bool fill_cache(EventLoop& loop, const http::Handler& handler) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (http::file_cache_stats(loop).files < 2 && std::chrono::steady_clock::now() < deadline)
+    EXPECT_TRUE(exchange(loop, handler) == expected_bodies());
+  return http::file_cache_stats(loop).files == 2;
+}
+
+TEST(HttpFileFaults, of_opening_at_once_are_overcome) {
+  const test::TemporaryFolder folder;
+  write_files(folder.path());
+  const http::Handler handler = handler_of(folder.path());
+  for (const bool is_cached : {false, true}) {
+    for (const Call call : {Call::file_open, Call::file_status, Call::file_seek}) {
+      for (const int error : {EAGAIN, EINTR, EINVAL, ENOSYS, EPERM, EMFILE, EIO}) {
+        for (unsigned nth = 1; nth <= 3; ++nth) {
+          SCOPED_TRACE(testing::Message() << "call " << nth << ", error " << error);
+          EventLoop loop;
+          if (is_cached) {
+            ASSERT_TRUE(fill_cache(loop, handler));
+          }
+          test::Faults faults;
+          faults.fail(call, nth, error);
+          EXPECT_TRUE(exchange(loop, handler) == expected_bodies());
+        }
+      }
+    }
+  }
+}
+
+/// The cache gives its descriptors to others.
+TEST(HttpFileFaults, of_descriptors_close_the_files_of_the_cache) {
+  const test::TemporaryFolder folder;
+  write_files(folder.path());
+  std::ofstream(folder.path() + "/other") << "other";
+  const http::Handler handler = handler_of(folder.path());
+  EventLoop loop;
+  ASSERT_TRUE(fill_cache(loop, handler));
+  ASSERT_EQ(http::file_cache_stats(loop).open_files, 1U);
+  auto server = http::Server::listen(loop, Endpoint::loopback_v4(0), handler);
+  ASSERT_TRUE(server);
+  test::Faults faults;
+  faults.fail(Call::file_open, 1, EMFILE);
+  std::string body;
+  spawn(loop, [](EventLoop& of, Endpoint to, std::string& into) -> Task<> {
+    auto stream = co_await TcpStream::connect(to);
+    EXPECT_TRUE(stream);
+    EXPECT_TRUE(co_await stream->write("GET /other HTTP/1.1\r\nHost: a\r\n\r\n"));
+    Buffer in;
+    const auto reply = co_await test::read_reply(*stream, in);
+    if (reply) into = reply->body;
+    of.stop();
+  }(loop, server->endpoint(), body));
+  loop.run();
+  EXPECT_EQ(body, "other");
+  EXPECT_EQ(http::file_cache_stats(loop).open_files, 0U);
+}
+
+TEST(HttpFileFaults, of_allocations_change_no_body) {
+  const test::TemporaryFolder folder;
+  write_files(folder.path());
+  const http::Handler handler = handler_of(folder.path());
+  EventLoop loop;
+  ASSERT_TRUE(fill_cache(loop, handler));
+  const auto check = [](const std::string& bodies) {
+    EXPECT_TRUE(bodies == "no memory" || expected_bodies().starts_with(bodies));
+  };
+  test::refuse_each_allocation([&] { return exchange(loop, handler); }, check);
+  // The files are opened and kept. The descriptors of a cache are closed with its loop.
+  const auto fill = [&]() -> std::string {
+    try {
+      EventLoop other;
+      return exchange(other, handler_of(folder.path()));
+    } catch (const std::bad_alloc&) {
+      return "no memory";
+    } catch (const std::system_error&) {
+      return "no memory";
+    }
+  };
+  test::refuse_each_allocation(fill, check);
+  EXPECT_TRUE(exchange(loop, handler) == expected_bodies());
 }
 
 }  // namespace
