@@ -2,6 +2,7 @@
 // task for each request.
 #include <tambour/tambour.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdlib>
 #include <string>
@@ -117,7 +118,10 @@ class Tambour {
     });
     router.post(bench::upload_target, &receive);
     add_arena(router);
-    router.get("/{path...}", http::serve_files(options.folder + "/files"));
+    // As nginx's open_file_cache_valid.
+    http::FileOptions files;
+    files.check_interval = std::chrono::seconds(60);
+    router.get("/{path...}", http::serve_files(options.folder + "/files", std::move(files)));
     return std::move(router).handler();
   }
 

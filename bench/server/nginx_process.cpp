@@ -26,7 +26,7 @@ std::string configuration(int port, std::string_view listen, std::string_view se
       "  fastcgi_temp_path temporary;\n"
       "  uwsgi_temp_path temporary;\n"
       "  scgi_temp_path temporary;\n"
-      "  open_file_cache max=16;\n"
+      "  open_file_cache max=1000;\n"
       "  keepalive_requests 1000000000;\n"
       "  keepalive_timeout 600s;\n";
   text.append(settings);

@@ -11,9 +11,8 @@ bool forbid_io_uring(int error);
 /// the filter cannot be installed.
 bool forbid_pidfd_send_signal(int error);
 
-/// Installs a seccomp filter with which epoll_pwait2(2), io_uring_setup(2) and preadv2(2) kill the
-/// process with SIGSYS. Returns
-/// false if the filter cannot be installed.
+/// Installs a seccomp filter with which epoll_pwait2(2), io_uring_setup(2), openat2(2) and
+/// preadv2(2) kill the process with SIGSYS. Returns false if the filter cannot be installed.
 bool kill_for_new_calls();
 
 }  // namespace tambour::test

@@ -21,6 +21,8 @@
 #include "http/support/curl.h"
 #include "support/network.h"
 #include "support/on_every_backend.h"
+#include "support/process.h"
+#include "support/sandbox.h"
 #include "support/temporary_folder.h"
 
 namespace tambour::files_test {
@@ -466,6 +468,85 @@ TEST_P(HttpFiles, a_part_of_a_file_resets_the_connection) {
     EXPECT_EQ(error, system_error(ECONNRESET)) << has_length;
     server.reset();
   }
+}
+
+TEST(HttpFilesInSimulation, are_looked_up_after_the_interval_and_closed_when_idle) {
+  using namespace std::chrono_literals;
+  sim::Options options;
+  options.trace = false;
+  sim::Simulation simulation(1, options);
+  sim::Host& host = simulation.add_host("host");
+  EventLoop loop(host.loop_options());
+  http::Router router;
+  router.get("/{path...}", http::serve_files("/www", {.check_interval = 1min}));
+  auto server = http::Server::listen(loop, Endpoint::parse(host.ip() + ":80").value(),
+                                     std::move(router).handler());
+  ASSERT_TRUE(server);
+  bool has_ended = false;
+  spawn(loop, [](EventLoop& of, Endpoint to, bool& ended) -> Task<> {
+    EXPECT_TRUE(co_await fs::create_directories("/www"));
+    EXPECT_TRUE(co_await fs::replace_file("/www/a", "one"));
+    static_cast<void>(co_await sleep_for(5s));
+    auto stream = co_await TcpStream::connect(to);
+    EXPECT_TRUE(stream);
+    Buffer in;
+    std::string body;
+    for (int i = 0; i < 20; ++i) {
+      EXPECT_TRUE(co_await stream->write("GET /a HTTP/1.1\r\nHost: a\r\n\r\n"));
+      const auto reply = co_await test::read_reply(*stream, in);
+      EXPECT_TRUE(reply);
+      if (!reply) co_return;
+      body = reply->body;
+      if (i < 2) {
+        EXPECT_EQ(body, "one");
+      }
+      if (i == 1) {
+        EXPECT_TRUE(co_await fs::replace_file("/www/a", "two"));
+      }
+      static_cast<void>(co_await sleep_for(5s));
+    }
+    EXPECT_EQ(body, "two");
+    EXPECT_GE(http::file_cache_stats(of).hits, 10U);
+    EXPECT_EQ(http::file_cache_stats(of).open_files, 1U);
+    static_cast<void>(co_await sleep_for(20s));
+    EXPECT_EQ(http::file_cache_stats(of).files, 0U);
+    EXPECT_EQ(http::file_cache_stats(of).open_files, 0U);
+    EXPECT_EQ(http::file_cache_stats(of).memory_bytes, 0U);
+    ended = true;
+  }(loop, server->endpoint(), has_ended));
+  simulation.run_for(10min);
+  EXPECT_TRUE(has_ended);
+}
+
+/// A filter may kill the process for openat2(2).
+TEST(HttpFilesUnderFilter, are_opened_by_threads) {
+  constexpr int no_filters = 77;
+  const test::TemporaryFolder folder;
+  write_file(folder.path() + "/a", "text");
+  const int status = test::in_child([&] {
+    if (!test::kill_for_new_calls()) return no_filters;
+    EventLoop loop({.backend = BackendKind::epoll});
+    http::Router router;
+    router.get("/{path...}", http::serve_files(folder.path()));
+    auto server = http::Server::listen(loop, Endpoint::loopback_v4(0), std::move(router).handler());
+    if (!server) return 2;
+    std::string bodies;
+    spawn(loop, [](EventLoop& of, Endpoint to, std::string& into) -> Task<> {
+      auto stream = co_await TcpStream::connect(to);
+      Buffer in;
+      for (int i = 0; stream && i < 2; ++i) {
+        const auto sent = co_await stream->write("GET /a HTTP/1.1\r\nHost: a\r\n\r\n");
+        if (!sent) break;
+        const auto reply = co_await test::read_reply(*stream, in);
+        if (reply) into += reply->body;
+      }
+      of.stop();
+    }(loop, server->endpoint(), bodies));
+    loop.run();
+    return bodies == "texttext" ? 0 : 1;
+  });
+  if (status == no_filters) GTEST_SKIP() << "no seccomp filter can be installed here";
+  EXPECT_EQ(status, 0);
 }
 
 TEST_P(HttpFiles, curl_agrees) {
