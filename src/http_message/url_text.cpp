@@ -1,4 +1,5 @@
 // The text of URLs: percent-encoding, dot segments, normalization, query parameters.
+#include <algorithm>
 #include <cerrno>
 
 #include <tambour/http/url.h>
@@ -105,17 +106,15 @@ std::string percent_encode(std::string_view text, UrlComponent component) {
 Result<std::string> percent_decode(std::string_view text) {
   std::string decoded;
   decoded.reserve(text.size());
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      decoded += text[i];
-      continue;
-    }
-    const int byte = encoded_byte(text, i);
+  while (true) {
+    const std::size_t plain = std::min(text.find('%'), text.size());
+    decoded.append(text, 0, plain);
+    if (plain == text.size()) return decoded;
+    const int byte = encoded_byte(text, plain);
     if (byte < 0) return failure(ErrorCode::url_bad_encoding);
     decoded += static_cast<char>(byte);
-    i += 2;
+    text.remove_prefix(plain + 3);
   }
-  return decoded;
 }
 
 std::string remove_dot_segments(std::string_view path) {
