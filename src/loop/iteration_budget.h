@@ -12,7 +12,10 @@ namespace tambour::detail::loop {
 /// time of a handler. The first message of an iteration is always handled.
 class IterationBudget {
  public:
-  static constexpr unsigned messages_max = 64;
+  static constexpr unsigned default_messages_max = 64;
+
+  explicit constexpr IterationBudget(unsigned messages_max = default_messages_max) noexcept
+      : messages_max_(messages_max) {}
 
   /// Counts a message. Returns true if it must wait for the next iteration: this connection has
   /// handled `messages_max` messages in this iteration, or the iteration has lasted too long.
@@ -23,12 +26,13 @@ class IterationBudget {
       messages_ = 0;
     }
     const unsigned before = messages_++;
-    return before >= messages_max || (before % often == 1 && core.iteration_is_long());
+    return before >= messages_max_ || (before % often == 1 && core.iteration_is_long());
   }
 
  private:
   std::uint64_t iteration_ = 0;
   unsigned messages_ = 0;  ///< In this iteration.
+  unsigned messages_max_;
 };
 
 }  // namespace tambour::detail::loop

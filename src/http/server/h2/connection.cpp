@@ -25,6 +25,9 @@ namespace h2 = detail::h2;
 
 /// The delay of a read for each reset too many.
 constexpr Duration reset_delay = std::chrono::milliseconds(100);
+/// Frames of one iteration: more than the requests that most clients have open at the same time.
+/// Each iteration ends with a write, so that a client with 100 requests would get two small ones.
+constexpr unsigned frames_max = 256;
 
 }  // namespace
 
@@ -42,6 +45,7 @@ H2Connection::H2Connection(SocketStream stream, Buffer received,
                                  options().limits.http_1.start_line_bytes_max)),
       resets_(options().http_2.resets_max),
       frame_budget_(options().http_2.idle_frames_max),
+      budget_(frames_max),
       receive_window_(clamped_window(options().http_2.connection_window_bytes)),
       stream_window_(initial_stream_window()),
       connection_window_(static_cast<std::uint32_t>(receive_window_)),
