@@ -135,6 +135,8 @@ Result<> check_target(const RequestHead& head) noexcept {
   return check_other_form(head, *host);
 }
 
+Result<> check_path(const RequestHead& head) noexcept { return check_other_form(head, {}); }
+
 Result<> check_extended_connect(const RequestHead& head) noexcept {
   const auto host = parse_host_and_port(head.authority);
   if (!host) return failure(ErrorCode::bad_host);

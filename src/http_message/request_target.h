@@ -28,8 +28,12 @@ void set_plain_target(RequestHead& head, std::string_view target, std::string_vi
 /// would accept. Fails with http::ErrorCode::bad_target or bad_host.
 [[nodiscard]] Result<> check_target(const RequestHead& head) noexcept;
 
-/// The same for a request whose method is CONNECT but whose target has another form: an extended
-/// CONNECT (RFC 8441).
+/// The same for a request that is no CONNECT, whose target is not absolute, and whose authority has
+/// been checked.
+[[nodiscard]] Result<> check_path(const RequestHead& head) noexcept;
+
+/// The same as check_target() for a request whose method is CONNECT but whose target has another
+/// form: an extended CONNECT (RFC 8441).
 [[nodiscard]] Result<> check_extended_connect(const RequestHead& head) noexcept;
 
 }  // namespace tambour::http

@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "bytes/short_copy.h"
 #include "http_message/characters.h"
 
 namespace tambour::http::detail::h2 {
@@ -62,7 +63,11 @@ void FieldSection::add(std::size_t name_size, std::size_t value_size, std::uint3
   if (traits.has_bad_value) [[unlikely]] {
     violation_ = Violation::bad_field_value;
   } else if (is_pseudo_header(traits.kind)) {
-    violation_ = add_pseudo_header(name_size, value_size, traits.kind);
+    violation_ = add_pseudo_header({.at = static_cast<std::uint32_t>(text_size_ + name_size),
+                                    .size = static_cast<std::uint32_t>(value_size),
+                                    .is_present = true},
+                                   traits.kind);
+    has_valid_authority_ |= traits.is_valid_authority;
   } else {
     const Entry entry = {.at = static_cast<std::uint32_t>(text_size_),
                          .hash = hash,
@@ -74,15 +79,25 @@ void FieldSection::add(std::size_t name_size, std::size_t value_size, std::uint3
   text_size_ = end;
 }
 
-std::optional<Violation> FieldSection::add_pseudo_header(std::size_t name_size,
-                                                         std::size_t value_size, NameKind kind) {
+void FieldSection::add(const StaticEntry& entry) {
+  if (!count(entry.text.size())) return;
+  if (is_pseudo_header(entry.kind) && kind_ == SectionKind::message) {
+    violation_ = add_pseudo_header({.static_text = entry.value().data(),
+                                    .size = static_cast<std::uint32_t>(entry.value().size()),
+                                    .is_present = true},
+                                   entry.kind);
+    return;
+  }
+  bytes::copy_short(reserve(0, entry.text.size()), entry.text);
+  add(entry.name_size, entry.value().size(), entry.hash, {.kind = entry.kind});
+}
+
+std::optional<Violation> FieldSection::add_pseudo_header(const Place& added, NameKind kind) {
   if (kind == NameKind::unknown_pseudo_header) return Violation::unknown_pseudo_header;
   if (entry_count_ > 0) return Violation::pseudo_header_after_field;
   Place& place = pseudo_headers_[index_of(kind)];
   if (place.is_present) return Violation::repeated_pseudo_header;
-  place = {.at = static_cast<std::uint32_t>(text_size_ + name_size),
-           .size = static_cast<std::uint32_t>(value_size),
-           .is_present = true};
+  place = added;
   ++pseudo_header_count_;
   return std::nullopt;
 }

@@ -37,6 +37,8 @@ struct FieldLimits {
 struct FieldTraits {
   NameKind kind = NameKind::regular;
   bool has_bad_value = false;
+  /// The value is a host and a port. False if it was not checked.
+  bool is_valid_authority = false;
 };
 
 /// Returns the kind of a name that is not in the static table.
@@ -71,6 +73,8 @@ class FieldSection {
   /// Adds a field, whose name and value are the text that reserve() returned, after count() has
   /// returned true. Throws std::bad_alloc.
   void add(std::size_t name_size, std::size_t value_size, std::uint32_t hash, FieldTraits traits);
+  /// The same for an entry of the static table, which has not been counted yet.
+  void add(const StaticEntry& entry);
   /// Returns false if a field of `size` bytes is only counted, because the section is rejected.
   [[nodiscard]] bool count(std::size_t size) noexcept {
     ++count_;
@@ -98,8 +102,10 @@ class FieldSection {
   [[nodiscard]] std::string_view pseudo_header(NameKind kind) const noexcept {
     const Place& place = pseudo_headers_[index_of(kind)];
     if (!place.is_present) return {};
-    return {text_ + place.at, place.size};
+    return {place.static_text != nullptr ? place.static_text : text_ + place.at, place.size};
   }
+  /// True if :authority was valid when the peer has sent it first, and is still in the table.
+  [[nodiscard]] bool has_valid_authority() const noexcept { return has_valid_authority_; }
   /// The number of pseudo-header fields.
   [[nodiscard]] std::size_t pseudo_header_count() const noexcept { return pseudo_header_count_; }
 
@@ -116,6 +122,7 @@ class FieldSection {
   static constexpr std::size_t pseudo_header_kinds = 6;
 
   struct Place {
+    const char* static_text = nullptr;  ///< Of the static table; null: the place is in `text_`.
     std::uint32_t at = 0;
     std::uint32_t size = 0;
     bool is_present = false;
@@ -126,8 +133,7 @@ class FieldSection {
   }
   void grow_text(std::size_t used, std::size_t size);
   void grow_entries();
-  [[nodiscard]] std::optional<Violation> add_pseudo_header(std::size_t name_size,
-                                                           std::size_t value_size, NameKind kind);
+  [[nodiscard]] std::optional<Violation> add_pseudo_header(const Place& place, NameKind kind);
   [[nodiscard]] std::optional<Violation> check_special(const Entry& entry, NameKind kind) noexcept;
   void add_entry(const Entry& entry);
   void join_cookies();
@@ -137,6 +143,7 @@ class FieldSection {
   const FieldLimits* limits_;
   SectionKind kind_;
   bool is_too_large_ = false;
+  bool has_valid_authority_ = false;
   char* text_ = inline_text_.data();
   std::size_t text_size_ = 0;
   std::size_t text_capacity_ = inline_bytes;

@@ -2,10 +2,11 @@
 #include "http_message/h2/hpack_decoder.h"
 
 #include <algorithm>
-#include <cstring>
 #include <new>
 
+#include "bytes/short_copy.h"
 #include "http_message/h2/huffman.h"
+#include "http_message/url_syntax.h"
 
 namespace tambour::http::detail::h2 {
 namespace {
@@ -16,11 +17,14 @@ constexpr std::uint8_t size_update_bit = 0x20;
 constexpr std::uint8_t huffman_bit = 0x80;
 
 std::uint32_t tag_of(FieldTraits traits) noexcept {
-  return static_cast<std::uint32_t>(traits.kind) | (traits.has_bad_value ? 256U : 0U);
+  return static_cast<std::uint32_t>(traits.kind) | (traits.has_bad_value ? 256U : 0U) |
+         (traits.is_valid_authority ? 512U : 0U);
 }
 
 FieldTraits traits_of(std::uint32_t tag) noexcept {
-  return {.kind = static_cast<NameKind>(tag & 255), .has_bad_value = (tag & 256) != 0};
+  return {.kind = static_cast<NameKind>(tag & 255),
+          .has_bad_value = (tag & 256) != 0,
+          .is_valid_authority = (tag & 512) != 0};
 }
 
 }  // namespace
@@ -63,7 +67,7 @@ class HpackDecoder::Reader {
     at_ += *size;
     if (is_coded)
       return decode_huffman(text, section.reserve(used, used + decoded_size_max(*size)) + used);
-    std::memcpy(section.reserve(used, used + *size) + used, text.data(), text.size());
+    bytes::copy_short(section.reserve(used, used + *size) + used, text);
     return text.size();
   }
 
@@ -137,21 +141,17 @@ std::expected<void, Violation> HpackDecoder::decode_field(Reader& input, FieldSe
 std::expected<void, Violation> HpackDecoder::decode_indexed(Reader& input, FieldSection& section) {
   const auto index = input.read_integer(7);
   if (!index) return std::unexpected(index.error());
-  const auto add = [&section](std::string_view text, std::size_t name_size, std::uint32_t hash,
-                              FieldTraits traits) {
-    if (!section.count(text.size())) return;
-    std::memcpy(section.reserve(0, text.size()), text.data(), text.size());
-    section.add(name_size, text.size() - name_size, hash, traits);
-  };
   if (*index - 1 < static_entry_count) {
-    const StaticEntry& entry = static_table[*index - 1];
-    add(entry.text, entry.name_size, entry.hash, {.kind = entry.kind});
+    section.add(static_table[*index - 1]);
     return {};
   }
   const std::uint32_t age = *index - static_entry_count - 1;
   if (*index == 0 || age >= table_.count()) return std::unexpected(Violation::bad_index);
   const DynamicTable::Entry& entry = table_.entry(age);
-  add(table_.text(entry), entry.name_size, entry.hash, traits_of(entry.tag));
+  const std::string_view text = table_.text(entry);
+  if (!section.count(text.size())) return {};
+  bytes::copy_short(section.reserve(0, text.size()), text);
+  section.add(entry.name_size, entry.value_size, entry.hash, traits_of(entry.tag));
   return {};
 }
 
@@ -160,7 +160,7 @@ std::expected<HpackDecoder::Name, Violation> HpackDecoder::decode_name(
   const auto index = input.read_integer(prefix_bits);
   if (!index) return std::unexpected(index.error());
   const auto copy = [&section](std::string_view name, std::uint32_t hash, NameKind kind) {
-    std::memcpy(section.reserve(0, name.size()), name.data(), name.size());
+    bytes::copy_short(section.reserve(0, name.size()), name);
     return Name{.size = name.size(), .hash = hash, .kind = kind};
   };
   if (*index == 0) {
@@ -188,9 +188,11 @@ std::expected<void, Violation> HpackDecoder::decode_literal(Reader& input, unsig
   if (!value_size) return std::unexpected(value_size.error());
   const std::size_t size = name->size + *value_size;
   const std::string_view text(section.reserve(size, size), size);
-  const FieldTraits traits = {.kind = name->kind,
-                              .has_bad_value = !is_valid_value(text.substr(name->size))};
+  FieldTraits traits = {.kind = name->kind,
+                        .has_bad_value = !is_valid_value(text.substr(name->size))};
   const bool is_added = prefix_bits == 6;
+  if (is_added && name->kind == NameKind::authority)
+    traits.is_valid_authority = parse_host_and_port(text.substr(name->size)).has_value();
   if (is_added &&
       !table_.add(text.substr(0, name->size), text.substr(name->size), name->hash, tag_of(traits)))
     throw std::bad_alloc();

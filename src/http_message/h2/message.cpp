@@ -5,6 +5,7 @@
 
 #include "http_message/characters.h"
 #include "http_message/content_length.h"
+#include "http_message/field_writer.h"
 #include "http_message/h1/trailers.h"
 #include "http_message/request_target.h"
 #include "http_message/url_syntax.h"
@@ -48,12 +49,13 @@ Checked check_presence(const Request& request, const RequestRules& rules) noexce
   return {};
 }
 
-/// Removes the Host field, which has the same meaning as :authority.
-Checked set_authority(RequestHead& head, std::string_view authority) {
-  const std::size_t at = head.fields.find("Host");
+/// Removes the Host field, which has the same meaning as :authority. `is_valid`: it was checked.
+Checked set_authority(RequestHead& head, std::string_view authority, bool is_valid) {
+  constexpr http::detail::KnownName host_name("Host");
+  const std::size_t at = FieldWriter::find(head.fields, host_name);
   if (at != head.fields.size()) {
     const std::string_view host = head.fields[at].value;
-    if (head.fields.find("Host", at + 1) != head.fields.size() ||
+    if (FieldWriter::find(head.fields, host_name, at + 1) != head.fields.size() ||
         (is_present(authority) && !equal_ignoring_case(host, authority)))
       return std::unexpected(Violation::different_host);
     head.authority = host;
@@ -61,7 +63,8 @@ Checked set_authority(RequestHead& head, std::string_view authority) {
   } else {
     head.authority = authority;
   }
-  if (!parse_host_and_port(head.authority)) return std::unexpected(Violation::bad_authority);
+  if (!is_valid && !parse_host_and_port(head.authority))
+    return std::unexpected(Violation::bad_authority);
   const bool is_http = head.scheme == "http" || head.scheme == "https";
   if (is_http && head.authority.empty()) return std::unexpected(Violation::missing_authority);
   return {};
@@ -75,8 +78,11 @@ Checked set_target(RequestHead& head, const Request& request) {
     head.form = request.path == "*" ? TargetForm::asterisk : TargetForm::origin;
     head.target = request.path;
   }
-  const Result<> checked =
-      is_present(request.protocol) ? check_extended_connect(head) : check_target(head);
+  // The authority has been checked. Only that of a tunnel must have a port.
+  const bool is_tunnel = !is_present(request.path);
+  const Result<> checked = is_present(request.protocol) ? check_extended_connect(head)
+                           : is_tunnel                  ? check_target(head)
+                                                        : check_path(head);
   if (checked) return {};
   return std::unexpected(is_present(request.path) ? Violation::bad_path : Violation::bad_authority);
 }
@@ -109,7 +115,9 @@ Checked make_request(FieldSection& section, const RequestRules& rules, RequestHe
   head.method = *method;
   head.scheme = request.scheme;
   protocol = request.protocol;
-  if (auto checked = set_authority(head, request.authority); !checked) return checked;
+  if (auto checked = set_authority(head, request.authority, section.has_valid_authority());
+      !checked)
+    return checked;
   return set_target(head, request);
 }
 
