@@ -2,6 +2,7 @@
 // and finds fields by names whose hashes are known.
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -180,6 +181,18 @@ class FieldWriter {
       to.entries_.push_back(entry);
       to.bytes_ += entry.name_size + entry.value_size;
     }
+  }
+  /// True if they are equal, in the same way in memory too. False if it would take longer to find
+  /// out: operator== compares all fields.
+  [[nodiscard]] static bool are_same(const Fields& one, const Fields& other) noexcept {
+    constexpr auto are_equal_entries = [](const Entry& a, const Entry& b) noexcept {
+      return a.at == b.at && a.value_size == b.value_size && a.name_size == b.name_size &&
+             a.value_gap == b.value_gap;
+    };
+    return one.names_ == other.names_ && one.entries_.size() == other.entries_.size() &&
+           one.text_ == other.text_ &&
+           std::equal(one.entries_.begin(), one.entries_.end(), other.entries_.begin(),
+                      are_equal_entries);
   }
   /// Like std::swap(): both keep their memory.
   static void swap(Fields& one, Fields& other) noexcept {

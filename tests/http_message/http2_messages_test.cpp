@@ -1,5 +1,8 @@
 // Messages of HTTP/2: the rules of RFC 9113, section 8, heads that are written and read again, and
 // priorities.
+#include <cstddef>
+#include <cstdint>
+#include <random>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -447,6 +450,65 @@ TEST(Http2Priorities, are_parsed) {
                            "u=1, x;y=(1)",
                            "u=1, x={"})
     EXPECT_EQ(parse_priority(text), (Priority{})) << text;
+}
+
+/// The head of a random response, of few different ones, so that some are repeated.
+struct RandomResponse {
+  explicit RandomResponse(std::minstd_rand& random) {
+    const auto one_of = [&random](unsigned count) { return random() % count; };
+    head.status = one_of(8) == 0 ? Status::not_found : Status::ok;
+    if (one_of(6) > 0) or_throw(head.fields.add("Content-Type", one_of(4) > 0 ? "a/b" : "a/c"));
+    if (one_of(30) == 0) or_throw(head.fields.add("x-" + std::to_string(one_of(9)), "value"));
+    if (one_of(40) == 0) or_throw(head.fields.add("Set-Cookie", "secret"));
+    options.stream_id = 1;
+    options.date =
+        one_of(20) > 0 ? "Sun, 06 Nov 1994 08:49:37 GMT" : "Sun, 06 Nov 1994 08:49:38 GMT";
+    if (one_of(5) > 0) options.content_length = one_of(4) > 0 ? 64 : one_of(200);
+  }
+
+  ResponseHead head;
+  HeadOptions options;
+};
+
+TEST(Http2Messages, the_block_of_the_last_response_changes_no_block) {
+  std::minstd_rand random(1);
+  std::size_t matches = 0;
+  for (int connection = 0; connection < 20; ++connection) {
+    HpackEncoder plain;
+    HpackEncoder remembering;
+    http::detail::h2::ResponseBlock last;
+    for (int i = 0; i < 1000; ++i) {
+      const RandomResponse response(random);
+      if (random() % 100 == 0) {
+        const auto size = static_cast<std::uint32_t>(random() % 300);
+        plain.set_peer_table_size_max(size);
+        remembering.set_peer_table_size_max(size);
+      }
+      if (!last.find(remembering, response.head, response.options).block.empty()) ++matches;
+      Buffer expected;
+      Buffer written;
+      or_throw(append_head(expected, plain, response.head, response.options));
+      or_throw(append_head(written, remembering, response.head, response.options, &last));
+      ASSERT_EQ(written.to_string(), expected.to_string()) << "response " << i;
+    }
+  }
+  EXPECT_GT(matches, 500U);
+}
+
+TEST(Http2Messages, a_repeated_response_has_the_block_of_the_last_one) {
+  HpackEncoder encoder;
+  http::detail::h2::ResponseBlock last;
+  ResponseHead head;
+  or_throw(head.fields.add("Content-Type", "text/plain"));
+  HeadOptions options{.stream_id = 1, .content_length = 64};
+  Buffer to;
+  for (int i = 0; i < 3; ++i) or_throw(append_head(to, encoder, head, options, &last));
+  EXPECT_TRUE(last.find(encoder, head, options).has_length);
+  options.content_length = 65;
+  EXPECT_FALSE(last.find(encoder, head, options).block.empty());
+  EXPECT_FALSE(last.find(encoder, head, options).has_length);
+  head.status = Status::not_found;
+  EXPECT_TRUE(last.find(encoder, head, options).block.empty());
 }
 
 }  // namespace

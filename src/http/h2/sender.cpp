@@ -198,7 +198,8 @@ void H2Sender::note_data(H2SendingStream& stream, std::size_t bytes) noexcept {
   queued(stream);
 }
 
-bool H2Sender::send_short_body(H2SendingStream& stream, const Buffer& body) {
+template <class Body>
+bool H2Sender::send_short(H2SendingStream& stream, const Body& body) {
   if (body.size() > short_body_bytes || !can_send(stream, body.size())) return false;
   detail::h2::append_short_data(output_.queue(), stream.id(), body, true);
   note_data(stream, body.size());
@@ -206,6 +207,14 @@ bool H2Sender::send_short_body(H2SendingStream& stream, const Buffer& body) {
   wake();
   sent_(stream);
   return true;
+}
+
+bool H2Sender::send_short_body(H2SendingStream& stream, const Buffer& body) {
+  return send_short(stream, body);
+}
+
+bool H2Sender::send_short_body(H2SendingStream& stream, std::string_view body) {
+  return send_short(stream, body);
 }
 
 bool H2Sender::send_at_once(H2SendingStream& stream, Buffer& bytes) noexcept {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -82,6 +83,7 @@ class H2Sender {
   /// sent, and the windows allow it. Returns false if the caller must add it to the unsent bytes.
   /// Throws std::bad_alloc.
   [[nodiscard]] bool send_short_body(H2SendingStream& stream, const Buffer& body);
+  [[nodiscard]] bool send_short_body(H2SendingStream& stream, std::string_view body);
   /// Queues all of `bytes` as DATA under the same conditions, and removes them. Returns false if
   /// the caller must add them to the unsent bytes. If memory is exhausted, the connection fails.
   [[nodiscard]] bool send_at_once(H2SendingStream& stream, Buffer& bytes) noexcept;
@@ -155,6 +157,8 @@ class H2Sender {
     H2Sender& sender_;
   };
 
+  template <class Body>
+  [[nodiscard]] bool send_short(H2SendingStream& stream, const Body& body);
   void write() noexcept;
   void end_write() noexcept;
   void fill();

@@ -73,6 +73,12 @@ void append_short_data(Buffer& to, std::uint32_t stream_id, const Buffer& data, 
   to.commit(size);
 }
 
+void append_short_data(Buffer& to, std::uint32_t stream_id, std::string_view data,
+                       bool end_stream) {
+  FrameWriter(to, data.size(), FrameType::data, end_stream ? flag::end_stream : 0, stream_id)
+      .put(data);
+}
+
 void append_data_head(Buffer& to, std::uint32_t stream_id, std::uint32_t size, bool end_stream) {
   std::byte head[frame_head_size];
   write_frame_head(head, size, FrameType::data, end_stream ? flag::end_stream : 0, stream_id);

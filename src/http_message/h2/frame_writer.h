@@ -21,6 +21,7 @@ namespace tambour::http::detail::h2 {
 void append_data(Buffer& to, std::uint32_t stream_id, Buffer data, bool end_stream);
 /// The same for a copy of a few bytes.
 void append_short_data(Buffer& to, std::uint32_t stream_id, const Buffer& data, bool end_stream);
+void append_short_data(Buffer& to, std::uint32_t stream_id, std::string_view data, bool end_stream);
 /// Appends the head of a DATA frame, which `size` bytes must follow.
 void append_data_head(Buffer& to, std::uint32_t stream_id, std::uint32_t size, bool end_stream);
 void append_rst_stream(Buffer& to, std::uint32_t stream_id, ErrorCode error);

@@ -6,8 +6,10 @@
 #include <charconv>
 #include <cstddef>
 #include <cstring>
+#include <new>
 #include <span>
 
+#include "bytes/short_copy.h"
 #include "http_message/characters.h"
 #include "http_message/failure.h"
 #include "http_message/field_writer.h"
@@ -80,6 +82,21 @@ class BlockWriter {
   char* at_;
 };
 
+/// True if all representations of a part of a block are indices: RFC 7541, section 6.1. It is
+/// short: each index takes one or two bytes.
+bool has_only_indices(std::string_view block) noexcept {
+  constexpr unsigned char indexed_bit = 0x80;
+  constexpr unsigned char first_bits = 0x7F;
+  for (std::size_t at = 0; at < block.size(); ++at) {
+    const auto byte = static_cast<unsigned char>(block[at]);
+    if ((byte & indexed_bit) == 0) return false;
+    if ((byte & first_bits) != first_bits) continue;
+    do ++at;
+    while (at < block.size() && (static_cast<unsigned char>(block[at]) & indexed_bit) != 0);
+  }
+  return true;
+}
+
 /// Appends a block of at most `size_max` bytes, which `write` writes to its argument; it returns
 /// the end. All memory is allocated before.
 template <class Write>
@@ -129,6 +146,31 @@ Result<> check_request(const RequestHead& head, const HeadOptions& options) noex
   return check_extended_connect(head);
 }
 
+/// `last` may be null.
+Result<> append_response(Buffer& to, HpackEncoder& encoder, ResponseBlock* last,
+                         const ResponseHead& head, const HeadOptions& options) {
+  const int code = code_of(head.status);
+  if (code < 100 || code > 999 || head.status == Status::switching_protocols)
+    return failure(http::ErrorCode::bad_status);
+  const std::size_t size_max = size_max_of(options) + size_max_of(head.fields) + field_size_max +
+                               status_name.name.size() + number_digits_max;
+  append_block(to, size_max, options, [&](char* begin) {
+    BlockWriter block(encoder, begin);
+    const std::uint64_t state = encoder.table_state();
+    block.put_number(status_name, static_cast<std::uint64_t>(code));
+    if (!options.date.empty() && !head.fields.contains(date_name.name))
+      block.put(date_name, options.date);
+    block.put(head.fields, false);
+    const char* const fixed_end = block.end();
+    if (options.content_length) block.put_number(content_length_name, *options.content_length);
+    if (last != nullptr)
+      last->note(encoder.table_state() == state ? state : 0, head, options, {begin, fixed_end},
+                 {begin, block.end()});
+    return block.end();
+  });
+  return {};
+}
+
 }  // namespace
 
 Result<> append_head(Buffer& to, HpackEncoder& encoder, const RequestHead& head,
@@ -156,20 +198,61 @@ Result<> append_head(Buffer& to, HpackEncoder& encoder, const RequestHead& head,
   return {};
 }
 
+ResponseBlock::Match ResponseBlock::find(const HpackEncoder& encoder, const ResponseHead& head,
+                                         const HeadOptions& options) const noexcept {
+  if (table_state_ == 0 || table_state_ != encoder.table_state() ||
+      status_ != code_of(head.status) || !are_equal({date_.data(), date_size_}, options.date) ||
+      !detail::FieldWriter::are_same(fields_, head.fields))
+    return {};
+  const bool has_length =
+      !options.content_length || (size_ > 0 && *options.content_length == content_length_);
+  const std::size_t size = options.content_length && has_length ? size_ : fixed_size_;
+  return {.block = {bytes_.data(), size}, .has_length = has_length};
+}
+
+void ResponseBlock::note(std::uint64_t table_state, const ResponseHead& head,
+                         const HeadOptions& options, std::string_view fixed,
+                         std::string_view block) noexcept {
+  constexpr std::size_t fields_bytes_max = 512;
+  constexpr std::size_t fields_max = 24;
+  const std::size_t fields_bytes = head.fields.bytes();
+  const int status = code_of(head.status);
+  const bool is_repeated = fields_bytes_ == fields_bytes && status_ == status;
+  fields_bytes_ = fields_bytes;
+  status_ = status;
+  table_state_ = 0;
+  if (table_state == 0 || !is_repeated || fixed.size() > block_bytes_max ||
+      options.date.size() > date_bytes_max || fields_bytes > fields_bytes_max ||
+      head.fields.size() > fields_max || !has_only_indices(fixed))
+    return;
+  try {
+    fields_ = head.fields;
+  } catch (const std::bad_alloc&) {
+    return;
+  }
+  fixed_size_ = static_cast<std::uint8_t>(fixed.size());
+  size_ = 0;
+  if (options.content_length && block.size() <= block_bytes_max && has_only_indices(block)) {
+    size_ = static_cast<std::uint8_t>(block.size());
+    content_length_ = *options.content_length;
+  }
+  std::ranges::copy(size_ > 0 ? block : fixed, bytes_.begin());
+  std::ranges::copy(options.date, date_.begin());
+  date_size_ = static_cast<std::uint8_t>(options.date.size());
+  table_state_ = table_state;
+}
+
 Result<> append_head(Buffer& to, HpackEncoder& encoder, const ResponseHead& head,
-                     const HeadOptions& options) {
-  const int code = code_of(head.status);
-  if (code < 100 || code > 999 || head.status == Status::switching_protocols)
-    return failure(http::ErrorCode::bad_status);
-  const std::size_t size_max = size_max_of(options) + size_max_of(head.fields) + field_size_max +
-                               status_name.name.size() + number_digits_max;
+                     const HeadOptions& options, ResponseBlock* last) {
+  const auto match = last != nullptr ? last->find(encoder, head, options) : ResponseBlock::Match();
+  if (match.block.empty()) return append_response(to, encoder, last, head, options);
+  const std::size_t size_max =
+      match.block.size() + content_length_name.name.size() + number_digits_max + field_size_max;
   append_block(to, size_max, options, [&](char* begin) {
-    BlockWriter block(encoder, begin);
-    block.put_number(status_name, static_cast<std::uint64_t>(code));
-    if (!options.date.empty() && !head.fields.contains(date_name.name))
-      block.put(date_name, options.date);
-    block.put(head.fields, false);
-    if (options.content_length) block.put_number(content_length_name, *options.content_length);
+    char* const end = bytes::copy_short(begin, match.block);
+    if (match.has_length) return end;
+    BlockWriter block(encoder, end);
+    block.put_number(content_length_name, *options.content_length);
     return block.end();
   });
   return {};

@@ -49,6 +49,11 @@ class HpackEncoder {
                              const KnownName* known, std::string_view value) noexcept;
 
   [[nodiscard]] const DynamicTable& table() const noexcept { return table_; }
+  /// While it does not change, and is not 0, the indices of a block stay valid.
+  [[nodiscard]] std::uint64_t table_state() const noexcept {
+    if (has_pending_size_) return 0;
+    return std::uint64_t{table_.serial()} << 32 | (std::uint64_t{table_.count()} << 1U) | 1U;
+  }
 
  private:
   struct Match {

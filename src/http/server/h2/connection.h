@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <new>
 #include <optional>
 #include <stop_token>
 #include <string_view>
@@ -38,6 +39,7 @@
 #include "http/server/h2/counters.h"
 #include "http/server/h2/stream.h"
 #include "http_message/h2/frame_parser.h"
+#include "http_message/h2/head_writer.h"
 #include "http_message/h2/hpack_decoder.h"
 #include "http_message/h2/violation.h"
 #include "loop/iteration_budget.h"
@@ -66,6 +68,12 @@ class H2Connection final {
   [[nodiscard]] EventLoop& loop() const noexcept { return loop_; }
   [[nodiscard]] H2Sender& sender() noexcept { return sender_; }
   [[nodiscard]] H2Memory& memory() noexcept { return memory_; }
+  /// Null if memory is exhausted.
+  [[nodiscard]] detail::h2::ResponseBlock* last_block() noexcept {
+    if (last_block_ == nullptr) [[unlikely]]
+      last_block_.reset(new (std::nothrow) detail::h2::ResponseBlock);
+    return last_block_.get();
+  }
   [[nodiscard]] const SocketStream& socket() const noexcept { return stream_; }
   [[nodiscard]] const ServerOptions& options() const noexcept { return settings_->options; }
   [[nodiscard]] const std::shared_ptr<const ServerSettings>& settings() const noexcept {
@@ -238,6 +246,7 @@ class H2Connection final {
   H2Sender sender_;
   H2StreamTable<std::unique_ptr<H2Stream>> streams_;
   std::vector<std::unique_ptr<H2Stream>> spare_streams_;
+  std::unique_ptr<detail::h2::ResponseBlock> last_block_;
   TimePoint spares_until_ = never;  ///< When the spare streams are destroyed, if none is open.
   /// The tasks that wait for handlers; null until there is one. After the streams.
   std::unique_ptr<TaskScope> waits_;

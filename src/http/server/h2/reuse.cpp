@@ -41,6 +41,7 @@ bool H2Connection::release_spares() noexcept {
   if (spare_streams_.empty()) return true;
   if (loop_.now() < spares_until_) return false;
   std::vector<std::unique_ptr<H2Stream>>().swap(spare_streams_);
+  last_block_.reset();
   streams_.release_memory();
   if (waits_ != nullptr && waits_->empty()) waits_.reset();
   return true;

@@ -18,6 +18,7 @@
 #include "http_message/content_length.h"
 #include "http_message/date.h"
 #include "http_message/failure.h"
+#include "http_message/field_writer.h"
 #include "http_message/h1/trailers.h"
 #include "http_message/h2/head_writer.h"
 #include "loop/core.h"
@@ -77,8 +78,10 @@ std::expected<void, detail::h2::Violation> H2Stream::start(bool ends_stream) {
   if (!length) return std::unexpected(length.error());
   length_ = *length;
   content_length_ = length_.bytes_left();
-  if (const auto priority = head_.fields.get("Priority"))
-    outgoing_.priority = detail::h2::parse_priority(*priority);
+  constexpr detail::KnownName priority_name("Priority");
+  const std::size_t priority = detail::FieldWriter::find(head_.fields, priority_name);
+  if (priority != head_.fields.size())
+    outgoing_.priority = detail::h2::parse_priority(head_.fields[priority].value);
   return ends_stream ? end_request() : std::expected<void, detail::h2::Violation>();
 }
 
@@ -246,14 +249,22 @@ Result<> H2Stream::begin(const ResponseHead& head, const BodyPlan& plan) {
   options.end_stream = !has_body;
   // A stream that was reset sends nothing; the handler learns of it when it waits.
   if (error_) return {};
-  const Result<> appended =
-      detail::h2::append_head(sender_.queue(), sender_.encoder(), head, options);
+  const Result<> appended = detail::h2::append_head(sender_.queue(), sender_.encoder(), head,
+                                                    options, connection_.last_block());
   if (!appended) return appended;
   if (plan.kind == BodyPlan::Kind::known) length_left_ = plan.length;
   outgoing_.has_ended = !has_body;
   sender_.queued(*this);
   sender_.wake();
   return {};
+}
+
+Result<> H2Stream::send_text(const ResponseHead& head, const BodyPlan& plan,
+                             std::string_view body) {
+  const Result<> begun = begin(head, plan);
+  if (!begun || !plan.is_sent || error_ || outgoing_.has_ended) return begun;
+  if (length_left_ != body.size() || !sender_.send_short_body(*this, body)) write(Buffer(body));
+  return begun;
 }
 
 void H2Stream::write(Buffer&& piece) {

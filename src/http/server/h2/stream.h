@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <stop_token>
+#include <string_view>
 
 #include <tambour/base/clock.h>
 #include <tambour/base/result.h>
@@ -100,6 +101,8 @@ class H2Stream final : public Wire, public H2SendingStream {
 
   [[nodiscard]] Result<> begin_interim(const ResponseHead& head) override;
   [[nodiscard]] Result<> begin(const ResponseHead& head, const BodyPlan& plan) override;
+  [[nodiscard]] Result<> send_text(const ResponseHead& head, const BodyPlan& plan,
+                                   std::string_view body) override;
   void write(Buffer&& piece) override;
   [[nodiscard]] Task<Result<>> write_file(const File& file, std::uint64_t offset,
                                           std::uint64_t size) override;
