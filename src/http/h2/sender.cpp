@@ -112,9 +112,10 @@ void H2Sender::fill() {
   if (window_ > 0) set_blocked(patience_, is_blocked_, false);
   try {
     while (window_ > 0) {
-      const std::size_t bytes_max = data_bytes_max();
       H2SendingStream* const stream = next();
-      if (bytes_max == 0 || stream == nullptr) break;
+      if (stream == nullptr) break;
+      const std::size_t bytes_max = data_bytes_max();
+      if (bytes_max == 0) break;
       send_data(*stream, bytes_max);
     }
   } catch (const std::bad_alloc&) {
@@ -152,6 +153,7 @@ void H2Sender::earn(detail::net::RateBudget& patience, std::size_t bytes) noexce
 }
 
 H2SendingStream* H2Sender::next() noexcept {
+  if (unsent_streams_ == 0) return nullptr;
   for (const SendOrder& streams : ready_) {
     if (!streams.empty()) return streams.front();
   }
