@@ -1,4 +1,5 @@
 // http::Server over HTTP/2: requests, streams, windows, and the life of connections.
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <exception>
@@ -78,6 +79,27 @@ TEST_F(Http2Server, responses_do_not_wait_for_earlier_ones) {
             }),
             "HEADERS 3 200 content-length=5\nDATA 3 /fast end\n"
             "HEADERS 1 200 content-length=5\nDATA 1 /slow end\n");
+}
+
+/// Each iteration that handles requests ends with a write.
+TEST_F(Http2Server, handles_as_many_requests_in_an_iteration_as_clients_usually_have_open) {
+  int handled = 0;
+  int handled_at_once_max = 0;
+  serve([&handled](Request&, Response& response) {
+    ++handled;
+    response.send("hello");
+  });
+  Hook count(server_loop_, HookPoint::check, [&, before = 0]() mutable {
+    handled_at_once_max = std::max(handled_at_once_max, handled - before);
+    before = handled;
+  });
+  count.start();
+  talk([](Http2Client& client) {
+    for (std::uint32_t id = 1; id < 200; id += 2) client.get(id, "/");
+  });
+  EXPECT_EQ(handled, 100);
+  // The first segment has the preface and the settings too.
+  EXPECT_GT(handled_at_once_max, 80);
 }
 
 TEST_F(Http2Server, receives_bodies_and_trailers) {
