@@ -75,6 +75,7 @@ class ReadyQueue {
   /// The number of queued items. Linear time.
   [[nodiscard]] std::size_t size() const noexcept {
     std::size_t count = 0;
+    if (empty()) return count;
     for (const Hook& head : heads_) {
       for (const Hook* link = head.next_; link != &head; link = link->next_) ++count;
     }

@@ -24,6 +24,7 @@ class Core::Iterating {
  public:
   Iterating(Core& core, std::source_location function) noexcept
       : running_(core, function), core_(core) {
+    core.iteration_ended_ns_ = 0;
     if (core.depth_ == 1) return;
     nested_ = {.nested_run = detail::Closure::begin_nested_run(), .outside = core.level_};
     core.level_ = &nested_;
@@ -230,7 +231,7 @@ bool Core::run_iteration(Wait wait) {
   ++stats_.iterations;
   at_once_ = 0;
   io_budget_exhausted_ = false;
-  const std::int64_t before_ns = measure_times_ ? clock_ns() : 0;
+  const std::int64_t before_ns = measure_times_ ? take_end_of_iteration() : 0;
   if (!hooks_at(HookPoint::prepare).empty()) {
     run_hooks(HookPoint::prepare);
     // A prepare hook may have stopped the last watcher.
@@ -248,7 +249,7 @@ bool Core::run_iteration(Wait wait) {
   }
   update_now();
   iteration_began_ns_ = now_ns_;
-  if (measure_times_) stats_.wait_time += Duration(now_ns_ - before_ns);
+  if (measure_times_) note_wait(before_ns);
   if (!hooks_at(HookPoint::check).empty()) run_hooks(HookPoint::check);
   timers_.expire(now_ns_, ready_);
   if (services_ns_ <= now_ns_) services_.expire(now_ns_);
@@ -256,7 +257,7 @@ bool Core::run_iteration(Wait wait) {
   if (!hooks_at(HookPoint::idle).empty()) queue_idle_hooks();
   if (!any_due()) return false;
   dispatch();
-  if (measure_times_) note_times(iteration_began_ns_);
+  if (measure_times_) note_times();
   return true;
 }
 
@@ -314,7 +315,9 @@ std::int64_t Core::collect(std::int64_t until_ns) noexcept {
   } else {
     run_pending();
   }
-  if (level_->deferred != nullptr) delete_deferred();
+  if (level_->deferred == nullptr) return;
+  delete_deferred();
+  call_ended_ns_ = 0;  // The iteration lasts longer than its last callback.
 }
 
 void Core::run_pending(std::source_location function) {
@@ -329,67 +332,9 @@ void Core::run_pending(std::source_location function) {
   if (any_posted) stats_.posted += run_posted();
 }
 
-template <class Call>
-void Core::time_callback(const std::source_location& created_at, Call call) {
-  const std::int64_t began_ns = clock_ns();
-  callback_place_.store(created_at, std::memory_order_relaxed);
-  if (monitor_ != nullptr) monitor_->note_call(began_ns);
-  call();
-  const std::int64_t took_ns = clock_ns() - began_ns;
-  const std::source_location place = callback_place();
-  if (monitor_ != nullptr) monitor_->note_call_end(place, took_ns);
-  if (took_ns > stall_ns_ && report_stall_)
-    report_stall_({.created_at = place, .duration = Duration(took_ns)});
-}
+std::size_t Core::run_queue() { return times_callbacks_ ? time_queue() : running_queue_.run_all(); }
 
-std::size_t Core::run_queue() {
-  if (!times_callbacks_) return running_queue_.run_all();
-  return running_queue_.run_all([this](const detail::ReadyNode& item, auto call) {
-    // The item may be destroyed by its own callback.
-    time_callback(std::source_location(item.created_at()), call);
-  });
-}
-
-std::size_t Core::run_posted() {
-  if (!times_callbacks_) return posted_.run();
-  std::size_t count = 0;
-  for (PostQueue::Posted posted; posted_.take_next(posted); ++count) {
-    const Callback<void()> task = std::move(posted.task);
-    if (task) time_callback(posted.posted_at, [&task] { task(); });
-  }
-  return count;
-}
-
-void Core::note_times(std::int64_t before_ns) noexcept {
-  const Duration calling(clock_ns() - before_ns);
-  stats_.callback_time += calling;
-  if (calling > stats_.lag_max) stats_.lag_max = calling;
-  if (monitor_ != nullptr) monitor_->note_iteration(stats(), posted_.size(), calling.count());
-}
-
-std::shared_ptr<Monitor> Core::monitor(bool measures) {
-  if (monitor_ == nullptr) monitor_ = std::make_shared<Monitor>(*this);
-  if (measures) measure_times_ = times_callbacks_ = monitor_measures_ = true;
-  return monitor_;
-}
-
-LoopStats Core::stats() const noexcept {
-  LoopStats stats = stats_;
-  stats.system_calls = backend_->system_calls();
-  stats.wakeups = wakeups_.load(std::memory_order_relaxed);
-  stats.timers = timers_.size();
-  stats.pending = pending_count();
-  stats.references = references();
-  return stats;
-}
-
-void Core::set_stall_detector(std::int64_t threshold_ns,
-                              Callback<void(const Stall&)> report) noexcept {
-  stall_ns_ = threshold_ns;
-  defer_delete(report_stall_.release());
-  report_stall_ = std::move(report);
-  times_callbacks_ = report_stall_ || monitor_measures_;
-}
+std::size_t Core::run_posted() { return times_callbacks_ ? time_posted() : posted_.run(); }
 
 void Core::set_pending_runner(Callback<void()> runner) noexcept {
   defer_delete(pending_runner_.release());

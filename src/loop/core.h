@@ -28,6 +28,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/ready_queue.h"
+#include "loop/observation/call_clock.h"
 #include "loop/observation/debug_loops.h"
 #include "loop/observation/monitor.h"
 #include "loop/post_queue.h"
@@ -332,9 +333,15 @@ class Core final : public backend::Owner {
   void rethrow_pending();
   std::size_t run_queue();
   std::size_t run_posted();
+  /// Like run_queue() and run_posted(), with the times of the callbacks.
+  std::size_t time_queue();
+  std::size_t time_posted();
   template <class Call>
   void time_callback(const std::source_location& created_at, Call call);
-  void note_times(std::int64_t before_ns) noexcept;
+  /// When the previous iteration of this run() ended, or else the time.
+  [[nodiscard]] std::int64_t take_end_of_iteration() noexcept;
+  void note_wait(std::int64_t before_ns) noexcept;
+  void note_times() noexcept;
   void run_hooks(HookPoint point);
   void queue_hooks(HookPoint point, ReadyQueue& queue) noexcept;
   void queue_idle_hooks() noexcept;
@@ -411,6 +418,10 @@ class Core final : public backend::Owner {
   Thrown thrown_;
   std::source_location created_at_;
   int thread_id_;  ///< gettid(2) of the loop's thread, for messages.
+  CallClock call_clock_;
+  /// When the last callback of this iteration ended, and so the next one begins; 0 if unknown.
+  std::int64_t call_ended_ns_ = 0;
+  std::int64_t iteration_ended_ns_ = 0;  ///< See take_end_of_iteration(); 0 if unknown.
 };
 
 }  // namespace tambour::detail::loop

@@ -52,10 +52,11 @@ class Collector {
   Collector& operator=(const Collector&) = delete;
   ~Collector();
 
-  /// The loops are named "name/0", "name/1" and so on. From now on each of them reads the clock
-  /// twice for each callback and for each iteration (LoopOptions::measure_times). A loop that is
-  /// blocked by a callback is shown with the values of its last iteration, and with the time since
-  /// the callback began. Called on any thread. Throws like EventLoop::post().
+  /// The loops are named "name/0", "name/1" and so on. From now on each of them reads a clock once
+  /// for each callback, and once more for each iteration with callbacks: the time stamp counter of
+  /// the processor if it runs at a constant rate. A loop that is blocked by a callback is shown with
+  /// the values of its last iteration, and with the time since the callback began. Called on any
+  /// thread. Throws like EventLoop::post().
   void add(LoopGroup& loops, const std::string& name);
   /// The same for one loop. Called on its thread.
   void add(EventLoop& loop, const std::string& name);

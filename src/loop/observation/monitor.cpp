@@ -32,9 +32,9 @@ void Monitor::note_close() noexcept {
   call_began_ns_.store(0, std::memory_order_relaxed);
 }
 
-Monitor::Reading Monitor::read() noexcept {
-  Reading reading;
-  reading.stats = {.iterations = iterations_.get(),
+Monitor::Figures Monitor::figures() const noexcept {
+  Figures figures;
+  figures.stats = {.iterations = iterations_.get(),
                    .waits = waits_.get(),
                    .callbacks = callbacks_.get(),
                    .posted = posted_.get(),
@@ -46,10 +46,16 @@ Monitor::Reading Monitor::read() noexcept {
                    .timers = timers_.get(),
                    .pending = pending_.get(),
                    .references = references_.get()};
-  reading.posted_waiting = posted_waiting_.get();
-  reading.lags = lags_.read();
-  reading.stalls = calls_.stalls();
-  reading.running_since_ns = call_began_ns_.load(std::memory_order_relaxed);
+  figures.posted_waiting = posted_waiting_.get();
+  figures.stalls = calls_.stalls();
+  return figures;
+}
+
+Monitor::Reading Monitor::read() noexcept {
+  Reading reading;
+  static_cast<Figures&>(reading) = figures();
+  reading.lags = lags();
+  reading.running_since_ns = running_since_ns();
   const std::lock_guard lock(mutex_);
   if (core_ != nullptr) reading.running = core_->callback_place();
   return reading;

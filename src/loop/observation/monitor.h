@@ -39,12 +39,14 @@ class Monitor {
  public:
   using Callbacks = CallTimes<std::source_location, SourceLines>;
 
-  struct Reading {
-    /// After the last iteration that has run callbacks.
+  /// After the last iteration that has run callbacks.
+  struct Figures {
     LoopStats stats;
     std::uint64_t posted_waiting = 0;
-    LagHistogram::Counts lags{};
     std::uint64_t stalls = 0;
+  };
+  struct Reading : Figures {
+    LagHistogram::Counts lags{};
     /// The place of the callback that runs now, and since when; 0 if the loop waits.
     std::source_location running;
     std::int64_t running_since_ns = 0;
@@ -55,6 +57,12 @@ class Monitor {
   Monitor& operator=(const Monitor&) = delete;
 
   [[nodiscard]] Reading read() noexcept;
+  /// A part of read(), without its lock.
+  [[nodiscard]] Figures figures() const noexcept;
+  [[nodiscard]] LagHistogram::Counts lags() const noexcept { return lags_.read(); }
+  [[nodiscard]] std::int64_t running_since_ns() const noexcept {
+    return call_began_ns_.load(std::memory_order_relaxed);
+  }
   /// The clock of the loop; 0 if it was destroyed.
   [[nodiscard]] std::int64_t clock_ns() noexcept;
   [[nodiscard]] const Callbacks& callbacks() const noexcept { return calls_; }

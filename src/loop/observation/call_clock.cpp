@@ -1,0 +1,52 @@
+// CallClock: whether the processor has a usable counter, and its rate.
+#include "loop/observation/call_clock.h"
+
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
+
+namespace tambour::detail::loop {
+
+bool CallClock::has_constant_counter() noexcept {
+#ifdef __x86_64__
+  // AMD64 Architecture Programmer's Manual, volume 3, E.4.6: the invariant TSC.
+  constexpr unsigned power_management = 0x8000'0007;
+  constexpr unsigned invariant_counter = 1U << 8U;
+  static const bool is_invariant = [] {
+    unsigned eax = 0;
+    unsigned ebx = 0;
+    unsigned ecx = 0;
+    unsigned edx = 0;
+    return __get_cpuid(power_management, &eax, &ebx, &ecx, &edx) != 0 &&
+           (edx & invariant_counter) != 0;
+  }();
+  return is_invariant;
+#else
+  return false;
+#endif
+}
+
+void CallClock::use_counter() noexcept { has_counter_ = has_constant_counter(); }
+
+void CallClock::compare(std::int64_t now_ns, std::uint64_t count) noexcept {
+  constexpr std::int64_t first_measurement_ns = 10'000'000;
+  constexpr std::int64_t last_measurement_ns = 1'000'000'000;
+  adjusted_ns_ = now_ns;
+  adjusted_count_ = count;
+  const std::int64_t passed_ns = now_ns - first_ns_;
+  if (measured_after_ns_ != 0 && passed_ns < measured_after_ns_) return;
+  if (measured_after_ns_ != 0) {
+    const auto counts = static_cast<std::int64_t>(count - first_count_);
+    ns_per_count_ = counts > 0 ? static_cast<double>(passed_ns) / static_cast<double>(counts) : 0;
+    // The first measurements are repeated soon: the thread may have been preempted between the two
+    // readings.
+    measured_after_ns_ *= 2;
+    if (measured_after_ns_ < last_measurement_ns) return;
+  }
+  // The rate changes if a virtual machine moves to another host.
+  measured_after_ns_ = measured_after_ns_ == 0 ? first_measurement_ns : last_measurement_ns;
+  first_ns_ = now_ns;
+  first_count_ = count;
+}
+
+}  // namespace tambour::detail::loop
