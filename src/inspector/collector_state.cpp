@@ -7,33 +7,33 @@
 namespace tambour::inspector {
 namespace {
 
-using Reading = Monitor::Reading;
+using Figures = Monitor::Figures;
 
 double seconds_of(Duration time) { return std::chrono::duration<double>(time).count(); }
 
 constexpr std::array loop_rows = {
-    Row<Reading>{"tambour_loop_iterations_total", "Iterations of the loop.",
-                 [](const Reading& loop) { return double(loop.stats.iterations); }},
-    Row<Reading>{"tambour_loop_callbacks_total", "Callbacks that were invoked.",
-                 [](const Reading& loop) { return double(loop.stats.callbacks); }},
-    Row<Reading>{"tambour_loop_posted_total", "Posted tasks that were run.",
-                 [](const Reading& loop) { return double(loop.stats.posted); }},
-    Row<Reading>{"tambour_loop_system_calls_total", "System calls of the backend.",
-                 [](const Reading& loop) { return double(loop.stats.system_calls); }},
-    Row<Reading>{"tambour_loop_wakeups_total", "Wakeups by other threads.",
-                 [](const Reading& loop) { return double(loop.stats.wakeups); }},
-    Row<Reading>{"tambour_loop_wait_seconds_total", "Time outside callbacks, mostly in waits.",
-                 [](const Reading& loop) { return seconds_of(loop.stats.wait_time); }},
-    Row<Reading>{"tambour_loop_callback_seconds_total", "Time in callbacks and tasks.",
-                 [](const Reading& loop) { return seconds_of(loop.stats.callback_time); }},
-    Row<Reading>{"tambour_loop_stalls_total", "Callbacks that took more than 10 ms.",
-                 [](const Reading& loop) { return double(loop.stalls); }},
-    Row<Reading>{"tambour_loop_timers", "Started timers.",
-                 [](const Reading& loop) { return double(loop.stats.timers); }},
-    Row<Reading>{"tambour_loop_pending_callbacks", "Callbacks that are due.",
-                 [](const Reading& loop) { return double(loop.stats.pending); }},
-    Row<Reading>{"tambour_loop_waiting_posted", "Posted tasks that wait.",
-                 [](const Reading& loop) { return double(loop.posted_waiting); }},
+    Row<Figures>{"tambour_loop_iterations_total", "Iterations of the loop.",
+                 [](const Figures& loop) { return double(loop.stats.iterations); }},
+    Row<Figures>{"tambour_loop_callbacks_total", "Callbacks that were invoked.",
+                 [](const Figures& loop) { return double(loop.stats.callbacks); }},
+    Row<Figures>{"tambour_loop_posted_total", "Posted tasks that were run.",
+                 [](const Figures& loop) { return double(loop.stats.posted); }},
+    Row<Figures>{"tambour_loop_system_calls_total", "System calls of the backend.",
+                 [](const Figures& loop) { return double(loop.stats.system_calls); }},
+    Row<Figures>{"tambour_loop_wakeups_total", "Wakeups by other threads.",
+                 [](const Figures& loop) { return double(loop.stats.wakeups); }},
+    Row<Figures>{"tambour_loop_wait_seconds_total", "Time outside callbacks, mostly in waits.",
+                 [](const Figures& loop) { return seconds_of(loop.stats.wait_time); }},
+    Row<Figures>{"tambour_loop_callback_seconds_total", "Time in callbacks and tasks.",
+                 [](const Figures& loop) { return seconds_of(loop.stats.callback_time); }},
+    Row<Figures>{"tambour_loop_stalls_total", "Callbacks that took more than 10 ms.",
+                 [](const Figures& loop) { return double(loop.stalls); }},
+    Row<Figures>{"tambour_loop_timers", "Started timers.",
+                 [](const Figures& loop) { return double(loop.stats.timers); }},
+    Row<Figures>{"tambour_loop_pending_callbacks", "Callbacks that are due.",
+                 [](const Figures& loop) { return double(loop.stats.pending); }},
+    Row<Figures>{"tambour_loop_waiting_posted", "Posted tasks that wait.",
+                 [](const Figures& loop) { return double(loop.posted_waiting); }},
 };
 
 constexpr auto lag_bounds = [] {
@@ -43,9 +43,9 @@ constexpr auto lag_bounds = [] {
   return bounds;
 }();
 
-Reading read(const ObservedLoop& loop) {
+Figures read(const ObservedLoop& loop) {
   const auto monitor = loop.monitor();
-  return monitor != nullptr ? monitor->read() : Reading();
+  return monitor != nullptr ? monitor->figures() : Figures();
 }
 
 }  // namespace
@@ -61,7 +61,7 @@ void Collector::State::add_loop(const std::shared_ptr<ObservedLoop>& loop) {
   add("tambour_loop_running_callback_seconds",
       "How long the callback that runs has taken; 0 if the loop waits.", labels, [loop] {
         const auto monitor = loop->monitor();
-        const std::int64_t began_ns = monitor != nullptr ? monitor->read().running_since_ns : 0;
+        const std::int64_t began_ns = monitor != nullptr ? monitor->running_since_ns() : 0;
         if (began_ns == 0) return 0.0;
         const std::int64_t now_ns = monitor->clock_ns();
         return now_ns > began_ns ? double(now_ns - began_ns) / 1e9 : 0.0;
@@ -70,9 +70,10 @@ void Collector::State::add_loop(const std::shared_ptr<ObservedLoop>& loop) {
       "tambour_loop_iteration_seconds",
       "Time that the callbacks of an iteration took: the longest delay of an event.", labels,
       lag_bounds, [loop] {
-        const Reading reading = read(*loop);
-        return metrics::HistogramValue{.counts = {reading.lags.begin(), reading.lags.end()},
-                                       .sum = seconds_of(reading.stats.callback_time)};
+        const auto monitor = loop->monitor();
+        const auto lags = monitor != nullptr ? monitor->lags() : LagHistogram::Counts();
+        return metrics::HistogramValue{.counts = {lags.begin(), lags.end()},
+                                       .sum = seconds_of(read(*loop).stats.callback_time)};
       }));
 }
 

@@ -47,6 +47,29 @@ double Histogram::sum() const noexcept { return detail::double_sum_of(cells_, bo
 
 namespace detail {
 
+void append_escaped(std::string& to, std::string_view text, bool quotes) {
+  for (const char c : text) {
+    if (c == '\n') {
+      to += "\\n";
+      continue;
+    }
+    if (c == '\\' || (quotes && c == '"')) to += '\\';
+    to += c;
+  }
+}
+
+std::string label_text(const std::vector<std::string>& names,
+                       const std::vector<std::string>& values) {
+  std::string text;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (i != 0) text += ',';
+    text.append(names[i]).append("=\"");
+    append_escaped(text, values[i], true);
+    text += '"';
+  }
+  return text;
+}
+
 void Registered::remove() noexcept {
   const std::lock_guard lock(mutex_);
   function_ = nullptr;
@@ -70,20 +93,23 @@ bool Family::is_computed() const {
 }
 
 bool Family::add_function(Computed computed) {
+  computed.labels = label_text(description_.labels, computed.values);
+  auto added = std::make_shared<const Computed>(std::move(computed));
   const std::lock_guard lock(mutex_);
-  const auto found = std::ranges::find(functions_, computed.values, &Computed::values);
+  const auto found = std::ranges::find(
+      functions_, added->values, [](const auto& entry) -> const auto& { return entry->values; });
   if (found == functions_.end()) {
-    functions_.push_back(std::move(computed));
+    functions_.push_back(std::move(added));
     return true;
   }
-  if (!found->function->is_removed()) return false;
-  found->function = std::move(computed.function);
+  if (!(*found)->function->is_removed()) return false;
+  *found = std::move(added);
   return true;
 }
 
-Computed Family::computed(std::size_t index) const {
+std::shared_ptr<const Computed> Family::computed(std::size_t index) const {
   const std::lock_guard lock(mutex_);
-  return index < functions_.size() ? functions_[index] : Computed{};
+  return index < functions_.size() ? functions_[index] : nullptr;
 }
 
 const Series& Family::find(std::span<const std::string_view> values) {
@@ -106,7 +132,9 @@ const Series& Family::find(std::span<const std::string_view> values) {
 const Series& Family::add(std::vector<std::string> values) {
   const bool is_histogram = description_.kind == Kind::histogram;
   Cell* const cells = cells_.allocate(is_histogram ? description_.bounds.size() + 2 : 1);
-  auto added = std::make_unique<Series>(Series{.values = std::move(values), .cells = cells});
+  std::string labels = label_text(description_.labels, values);
+  auto added = std::make_unique<Series>(
+      Series{.values = std::move(values), .cells = cells, .labels = std::move(labels)});
   // So that nothing has changed if there is no memory for the map.
   if (series_.size() == series_.capacity()) series_.reserve(2 * series_.size() + 1);
   by_values_.emplace(added->values, added.get());

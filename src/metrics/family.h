@@ -51,12 +51,20 @@ class Registered {
 struct Computed {
   std::vector<std::string> values;  ///< Of the labels.
   std::shared_ptr<Registered> function;
+  std::string labels{};  ///< See label_text().
 };
 
 struct Series {
   std::vector<std::string> values;  ///< Of the labels.
   Cell* cells;
+  std::string labels;  ///< See label_text().
 };
+
+/// `quotes` are escaped in values of labels, and in all texts of OpenMetrics.
+void append_escaped(std::string& to, std::string_view text, bool quotes);
+/// As in the text formats, without braces: written when a series is added, not in each exposition.
+[[nodiscard]] std::string label_text(const std::vector<std::string>& names,
+                                     const std::vector<std::string>& values);
 
 class Family {
  public:
@@ -69,8 +77,8 @@ class Family {
   [[nodiscard]] bool is_computed() const;
   /// Adds a function for these values. Returns false if there is one, unless it was removed.
   [[nodiscard]] bool add_function(Computed computed);
-  /// The function with this number; `function` is null if there is none.
-  [[nodiscard]] Computed computed(std::size_t index) const;
+  /// The function with this number; null if there is none.
+  [[nodiscard]] std::shared_ptr<const Computed> computed(std::size_t index) const;
 
   /// Returns the series with these values, which it adds if there is none.
   const Series& find(std::span<const std::string_view> values);
@@ -90,7 +98,7 @@ class Family {
   const std::string help_;
   const std::size_t series_max_;
   mutable std::mutex mutex_;
-  std::vector<Computed> functions_;
+  std::vector<std::shared_ptr<const Computed>> functions_;
   CellBlocks cells_;
   std::vector<std::unique_ptr<Series>> series_;
   std::map<std::vector<std::string>, const Series*, std::less<>> by_values_;
