@@ -186,6 +186,7 @@ struct EventRow {
 
 struct EventList {
   std::vector<EventRow> rows{};
+  std::size_t matching = 0;
   std::size_t total = 0;
   std::vector<std::string> silent_loops{};
   bool is_complete = true;
@@ -208,15 +209,33 @@ EventList list_of(const ProgramLoops& loops, const Answers& answers, std::string
     EventRow row{.found = &found, .function = name->second};
     if (text.empty() || matches(row, text)) list.rows.push_back(std::move(row));
   }
+  list.matching = list.rows.size();
   for (const auto& loop : loops) {
     if (!answers.figures.contains(loop.get())) list.silent_loops.push_back(loop->name());
   }
   return list;
 }
 
+/// The rows of the chosen page. Only they are sorted, so that this takes linear time.
+template <class IsBefore>
+std::vector<const EventRow*> select_page(const std::vector<EventRow>& rows, const ListQuery& query,
+                                         IsBefore is_before) {
+  std::vector<const EventRow*> chosen;
+  chosen.reserve(rows.size());
+  for (const EventRow& row : rows) chosen.push_back(&row);
+  const auto begin =
+      chosen.begin() + static_cast<std::ptrdiff_t>(std::min(query.offset, rows.size()));
+  const auto end = begin + std::min<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(query.limit),
+                                                    chosen.end() - begin);
+  if (begin != chosen.end()) std::nth_element(chosen.begin(), begin, chosen.end(), is_before);
+  if (end != chosen.end()) std::nth_element(begin, end, chosen.end(), is_before);
+  std::sort(begin, end, is_before);
+  return {begin, end};
+}
+
 std::vector<const EventRow*> select_events(const EventList& list, const ListQuery& query) {
   const auto select = [&](auto key) {
-    return inspector::select_page(list.rows, query, [&](const EventRow* a, const EventRow* b) {
+    return select_page(list.rows, query, [&](const EventRow* a, const EventRow* b) {
       const auto x = key(*a);
       const auto y = key(*b);
       if (x != y) return (x < y) != query.is_descending;
@@ -308,16 +327,19 @@ Task<> send_connections(Program& program, OwnLoop inspector_loop, Request& reque
   inspector::ObservedLoops inspector_loops(1, inspector_loop);
   auto listing = inspector::list_watched(inspector_loops, patience, watched, silent);
   const std::size_t inspector_end = co_await std::move(listing);
+  std::ranges::sort(watched, {}, &Watched::fd);
   const std::size_t last = watched.empty() ? 0 : static_cast<std::size_t>(watched.back().fd);
   auto place_text = [](const Watched& entry) {
     return entry.function != nullptr ? text_of_function(entry.function)
                                      : inspector::text_of(entry.place);
   };
-  auto describing = inspector::describe_sockets(watched, std::max(inspector_end, last + 1),
-                                                events_max, query->text, std::move(place_text));
+  auto describing = inspector::describe_sockets(request.connection().loop(), watched,
+                                                std::max(inspector_end, last + 1), events_max,
+                                                *query, std::move(place_text));
   SocketList list = co_await std::move(describing);
   list.silent_loops = std::move(silent);
-  inspector::send_sockets(response, list, *query);
+  auto sending = inspector::send_sockets(request, response, list, query->offset);
+  co_await std::move(sending);
 }
 
 Task<> send_evhttp(Program& program, Response& response) {

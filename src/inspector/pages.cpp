@@ -102,27 +102,27 @@ void append_task(Json& json, const TaskRow& row) {
 Task<> send_connections(StatePointer state, Request& request, Response& response) {
   const std::optional<ListQuery> query = query_of(request);
   if (!query) co_return;
-  Task<SocketList> listing = list_sockets(state->loops(), state->options.patience,
-                                          state->options.connections_max, query->text);
+  Task<SocketList> listing =
+      list_sockets(request.connection().loop(), state->loops(), state->options.patience,
+                   state->options.connections_max, *query);
   const SocketList list = co_await std::move(listing);
-  send_sockets(response, list, *query);
+  Task<> sending = send_sockets(request, response, list, query->offset);
+  co_await std::move(sending);
 }
 
 Task<> send_tasks(StatePointer state, Request& request, Response& response) {
   const std::optional<ListQuery> query = query_of(request);
   if (!query) co_return;
+  EventLoop& loop = request.connection().loop();
   Task<TaskRows> listing =
-      list_tasks(state->loops(), state->options.patience, state->options.tasks_max, query->text);
-  TaskRows list = co_await std::move(listing);
-  std::vector<TaskRow>& rows = list.rows;
-  const auto begin = rows.begin() + std::ptrdiff_t(std::min(query->offset, rows.size()));
-  const auto end = begin + std::min(std::ptrdiff_t(query->limit), rows.end() - begin);
-  if (query->sort == "waited")
-    std::ranges::partial_sort(rows, end, std::greater<>(), &TaskRow::waited_ns);
+      list_tasks(loop, state->loops(), state->options.patience, state->options.tasks_max, *query);
+  const TaskRows list = co_await std::move(listing);
   Json json;
   begin_list(json, list, query->offset);
   json.key("tasks").begin_array();
-  for (auto row = begin; row != end; ++row) append_task(json, *row);
+  Task<bool> appending = append_rows(loop, json, list.rows, &append_task);
+  const bool is_complete = co_await std::move(appending);
+  if (!is_complete) co_return;
   json.end_array().end_object();
   send_json(response, json);
 }

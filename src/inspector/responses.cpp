@@ -107,11 +107,14 @@ std::optional<ListQuery> query_of(Request& request) {
   return query;
 }
 
-void send_sockets(Response& response, const SocketList& list, const ListQuery& query) {
+Task<> send_sockets(Request& request, Response& response, const SocketList& list,
+                    std::size_t offset) {
   Json json;
-  begin_list(json, list, query.offset);
+  begin_list(json, list, offset);
   json.key("connections").begin_array();
-  for (const SocketRow* row : select_rows(list.rows, query)) append_socket(json, *row);
+  Task<bool> appending = append_rows(request.connection().loop(), json, list.rows, &append_socket);
+  const bool is_complete = co_await std::move(appending);
+  if (!is_complete) co_return;
   json.end_array().end_object();
   send_json(response, json);
 }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <tambour/base/clock.h>
 #include <tambour/http/handler.h>
@@ -15,6 +16,8 @@
 #include <tambour/http/response.h>
 #include <tambour/http/router.h>
 #include <tambour/http/status.h>
+#include <tambour/loop/event_loop.h>
+#include <tambour/task/task.h>
 
 #include "inspector/json.h"
 #include "inspector/search.h"
@@ -46,7 +49,7 @@ void send_json(http::Response& response, Json& json, http::Status status = http:
 void begin_list(Json& json, const auto& list, std::size_t offset) {
   json.begin_object()
       .member("total", list.total)
-      .member("matching", list.rows.size())
+      .member("matching", list.matching)
       .member("offset", offset)
       .member("is_complete", list.is_complete);
   json.key("silent_loops").begin_array();
@@ -54,8 +57,24 @@ void begin_list(Json& json, const auto& list, std::size_t offset) {
   json.end_array();
 }
 
-/// The answer of "connections".
-void send_sockets(http::Response& response, const SocketList& list, const ListQuery& query);
+/// The answer of "connections". `list` must exist until the task has ended.
+[[nodiscard]] Task<> send_sockets(http::Request& request, http::Response& response,
+                                  const SocketList& list, std::size_t offset);
+
+/// Appends the rows of a page, which may take a millisecond, in slices. Returns false if the task
+/// is cancelled.
+template <class Row, class Append>
+[[nodiscard]] Task<bool> append_rows(EventLoop& loop, Json& json, const std::vector<Row>& rows,
+                                     Append append) {
+  Slices slices(loop);
+  for (const Row& row : rows) {
+    append(json, row);
+    if (!slices.is_over()) continue;
+    const Result<> resumed = co_await slices.next();
+    if (!resumed) co_return false;
+  }
+  co_return true;
+}
 
 /// Of the callbacks of one place, in all loops.
 struct CallTotals {

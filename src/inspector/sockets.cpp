@@ -24,9 +24,8 @@
 namespace tambour::inspector {
 namespace {
 
-/// Each takes a fraction of a millisecond.
+/// Takes a fraction of a millisecond.
 constexpr std::size_t records_of_slice = 1024;
-constexpr int sockets_of_slice = 64;
 
 /// What the loops have answered to one question. Shared, because a loop may answer too late.
 struct Answers {
@@ -141,9 +140,9 @@ bool matches(const SocketRow& row, std::string_view text) noexcept {
          contains(row.type, text);
 }
 
-/// Calls `sort` with the projection of a column.
+/// Calls `sort` with the projection of a column, and returns what it does.
 template <class Sort>
-void with_column(std::string_view name, Sort sort) {
+auto with_column(std::string_view name, Sort sort) {
   if (name == "loop") return sort(&SocketRow::loop);
   if (name == "type") return sort(&SocketRow::type);
   if (name == "state") return sort(&SocketRow::state);
@@ -157,6 +156,18 @@ void with_column(std::string_view name, Sort sort) {
   if (name == "backlog") return sort(&SocketRow::backlog);
   if (name == "place") return sort(&SocketRow::place);
   return sort(&SocketRow::fd);
+}
+
+PageSelector<SocketRow> selector_of(const ListQuery& query) {
+  using Selector = PageSelector<SocketRow>;
+  auto is_before = with_column(query.sort, [&](auto column) -> Selector::IsBefore {
+    // By descriptor among equal ones, so that pages do not overlap.
+    return [column, is_descending = query.is_descending](const SocketRow& a, const SocketRow& b) {
+      if (a.*column != b.*column) return (a.*column < b.*column) != is_descending;
+      return a.fd < b.fd;
+    };
+  });
+  return {query.offset, query.limit, std::move(is_before)};
 }
 
 }  // namespace
@@ -176,6 +187,8 @@ Task<std::size_t> list_watched(ObservedLoops& loops, Duration patience,
     Task<> asking = run_on_each(loops, std::move(ask), patience);
     co_await std::move(asking);
     const std::lock_guard lock(answers->mutex);
+    // Those of the next part have higher numbers.
+    std::ranges::sort(answers->watched, {}, &Watched::fd);
     std::ranges::move(answers->watched, std::back_inserter(watched));
     std::erase_if(loops, [&](const std::shared_ptr<ObservedLoop>& loop) {
       const bool is_silent = std::ranges::find(answers->loops, loop.get()) == answers->loops.end();
@@ -184,32 +197,34 @@ Task<std::size_t> list_watched(ObservedLoops& loops, Duration patience,
     });
     records = std::max(records, answers->records_max);
   }
-  std::ranges::sort(watched, {}, &Watched::fd);
   co_return records;
 }
 
-Task<SocketList> list_sockets(ObservedLoops loops, Duration patience, std::size_t sockets_max,
-                              std::string text) {
+Task<SocketList> list_sockets(EventLoop& loop, ObservedLoops loops, Duration patience,
+                              std::size_t sockets_max, ListQuery query) {
   std::vector<std::string> silent;
   std::vector<Watched> watched;
   ObservedLoops answering = loops;
   Task<std::size_t> asking = list_watched(answering, patience, watched, silent);
   const std::size_t fds_end = co_await std::move(asking);
   PlaceText place_text = [](const Watched& entry) { return text_of(entry.place); };
-  Task<SocketList> describing =
-      describe_sockets(watched, fds_end, sockets_max, std::move(text), std::move(place_text));
+  Task<SocketList> describing = describe_sockets(loop, watched, fds_end, sockets_max,
+                                                 std::move(query), std::move(place_text));
   SocketList list = co_await std::move(describing);
   list.silent_loops = std::move(silent);
   co_return list;
 }
 
-Task<SocketList> describe_sockets(const std::vector<Watched>& watched, std::size_t fds_end,
-                                  std::size_t sockets_max, std::string text, PlaceText place_text) {
+Task<SocketList> describe_sockets(EventLoop& loop, const std::vector<Watched>& watched,
+                                  std::size_t fds_end, std::size_t sockets_max, ListQuery query,
+                                  PlaceText place_text) {
   SocketList list;
+  PageSelector<SocketRow> selector = selector_of(query);
+  Slices slices(loop);
   auto next = watched.begin();
   for (int fd = 0; fd < static_cast<int>(fds_end); ++fd) {
-    if (fd % sockets_of_slice == sockets_of_slice - 1) {
-      const Result<> resumed = co_await sleep_for(Duration::zero());
+    if (slices.is_over()) {
+      const Result<> resumed = co_await slices.next();
       if (!resumed) break;
     }
     SocketRow row{.fd = fd};
@@ -226,24 +241,12 @@ Task<SocketList> describe_sockets(const std::vector<Watched>& watched, std::size
     list.is_complete = list.total < sockets_max;
     if (!list.is_complete) break;
     ++list.total;
-    // Here and not in the whole list, which would take several milliseconds at a time.
-    if (text.empty() || matches(row, text)) list.rows.push_back(std::move(row));
+    if (query.text.empty() || matches(row, query.text)) selector.add(std::move(row));
   }
+  list.matching = selector.added();
+  Task<> finishing = finish_page(selector, list.rows, slices);
+  co_await std::move(finishing);
   co_return list;
-}
-
-std::vector<const SocketRow*> select_rows(const std::vector<SocketRow>& rows,
-                                          const ListQuery& query) {
-  std::vector<const SocketRow*> chosen;
-  with_column(query.sort, [&](auto column) {
-    // By descriptor among equal ones, so that pages do not overlap.
-    const auto is_before = [&](const SocketRow* a, const SocketRow* b) {
-      if (a->*column != b->*column) return (a->*column < b->*column) != query.is_descending;
-      return a->fd < b->fd;
-    };
-    chosen = select_page(rows, query, is_before);
-  });
-  return chosen;
 }
 
 }  // namespace tambour::inspector

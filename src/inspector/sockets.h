@@ -51,17 +51,19 @@ struct SocketRow {
 };
 
 struct SocketList {
-  std::vector<SocketRow> rows{};  ///< Those that match, by descriptor.
+  std::vector<SocketRow> rows{};  ///< The page.
+  std::size_t matching = 0;       ///< On any page.
   std::size_t total = 0;          ///< Matching or not.
   std::vector<std::string> silent_loops{};
   bool is_complete = true;  ///< False if there are more than the limit.
 };
 
-/// Lists the sockets that match `text`. Loops that do not answer within `patience` are silent;
-/// their sockets are listed without what the loop knows. Sockets of simulations are not listed.
-/// Throws std::bad_alloc.
-[[nodiscard]] Task<SocketList> list_sockets(ObservedLoops loops, Duration patience,
-                                            std::size_t sockets_max, std::string text);
+/// Lists the sockets that a query selects, in the order of its column; of another name: of the
+/// descriptor. Loops that do not answer within `patience` are silent; their sockets are listed
+/// without what the loop knows. Sockets of simulations are not listed. Awaited on `loop`. Throws
+/// std::bad_alloc.
+[[nodiscard]] Task<SocketList> list_sockets(EventLoop& loop, ObservedLoops loops, Duration patience,
+                                            std::size_t sockets_max, ListQuery query);
 
 /// Appends the descriptors on which the loops wait, by number, and returns the end of their tables
 /// of descriptors. Removes the loops that do not answer from `loops`, and names them in `silent`.
@@ -70,15 +72,12 @@ struct SocketList {
                                              std::vector<Watched>& watched,
                                              std::vector<std::string>& silent);
 
-/// Lists the sockets below `fds_end` that match `text`. `watched` is sorted by descriptor; it and
-/// the names in it must exist until the task has ended. Throws std::bad_alloc.
-[[nodiscard]] Task<SocketList> describe_sockets(const std::vector<Watched>& watched,
+/// Lists the sockets below `fds_end` that `query` selects. `watched` is sorted by descriptor; it
+/// and the names in it must exist until the task has ended. Awaited on `loop`. Throws
+/// std::bad_alloc.
+[[nodiscard]] Task<SocketList> describe_sockets(EventLoop& loop,
+                                                const std::vector<Watched>& watched,
                                                 std::size_t fds_end, std::size_t sockets_max,
-                                                std::string text, PlaceText place_text);
-
-/// The rows of the chosen part, in the order of a column; another name: of the descriptor.
-/// Throws std::bad_alloc.
-[[nodiscard]] std::vector<const SocketRow*> select_rows(const std::vector<SocketRow>& rows,
-                                                        const ListQuery& query);
+                                                ListQuery query, PlaceText place_text);
 
 }  // namespace tambour::inspector

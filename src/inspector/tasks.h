@@ -11,6 +11,7 @@
 #include <tambour/task/task.h>
 
 #include "inspector/observed_loops.h"
+#include "inspector/search.h"
 
 namespace tambour::inspector {
 
@@ -22,19 +23,23 @@ struct TaskRow {
   std::string awaits_at{};
   int fd = -1;  ///< Of a wait on a descriptor.
   std::int64_t waited_ns = 0;
+  std::size_t loop_index = 0;  ///< The loop, and
+  std::size_t index = 0;       ///< the task in the order of its loop.
 };
 
 struct TaskRows {
-  /// Those that match. Of each loop, a task is followed by those that it awaits.
+  /// The page. In the order of the loops, a task is followed by those that it awaits.
   std::vector<TaskRow> rows{};
-  std::size_t total = 0;  ///< Matching or not.
+  std::size_t matching = 0;  ///< On any page.
+  std::size_t total = 0;     ///< Matching or not.
   std::vector<std::string> silent_loops{};
   bool is_complete = true;  ///< False if a loop has more than the limit.
 };
 
-/// Lists the tasks that contain `text` in a column; case is ignored in ASCII. `tasks_max`: of a
-/// loop. Loops that do not answer within `patience` are silent. Throws std::bad_alloc.
-[[nodiscard]] Task<TaskRows> list_tasks(ObservedLoops loops, Duration patience,
-                                        std::size_t tasks_max, std::string text);
+/// Lists the tasks that a query selects: sorted by "waited", longest first, or else in the order of
+/// the loops. `tasks_max`: of a loop. Loops that do not answer within `patience` are silent.
+/// Awaited on `loop`. Throws std::bad_alloc.
+[[nodiscard]] Task<TaskRows> list_tasks(EventLoop& loop, ObservedLoops loops, Duration patience,
+                                        std::size_t tasks_max, ListQuery query);
 
 }  // namespace tambour::inspector

@@ -1,10 +1,14 @@
 // inspector::Inspector: its pages, and who may see them.
 #include <tambour/inspector/inspector.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <string>
 #include <thread>
@@ -16,6 +20,7 @@
 #include <tambour/tambour.h>
 
 #include "inspector/observed_server.h"
+#include "inspector/search.h"
 #include "support/temporary_folder.h"
 
 namespace tambour::inspector_test {
@@ -113,20 +118,92 @@ TEST_F(Inspectors, show_what_the_tasks_await) {
   EXPECT_EQ(python("/tasks?limit=1", "(len(a[\"tasks\"]), a[\"is_complete\"])"), "(1, False)");
 }
 
-/// Descriptors that are asked about in one iteration: see sockets.cpp.
+TEST(PageSelectors, select_what_sorting_all_rows_would) {
+  using Selector = inspector::PageSelector<int>;
+  const std::vector<int> rows = {5, 2, 9, 0, 7, 3, 8, 1, 6, 4};
+  for (const bool is_descending : {false, true}) {
+    for (std::size_t offset = 0; offset <= rows.size() + 1; ++offset) {
+      for (std::size_t limit = 0; limit <= rows.size() + 1; ++limit) {
+        const auto is_before = [=](int a, int b) { return is_descending ? a > b : a < b; };
+        Selector selector(offset, limit, is_before);
+        for (const int row : rows) selector.add(row);
+        EXPECT_EQ(selector.added(), rows.size());
+        std::vector<int> sorted = rows;
+        std::ranges::sort(sorted, is_before);
+        const auto begin = sorted.begin() + std::ptrdiff_t(std::min(offset, sorted.size()));
+        const auto end = begin + std::min(std::ptrdiff_t(limit), sorted.end() - begin);
+        std::vector<int> page;
+        selector.take_page(page);
+        EXPECT_EQ(page, std::vector<int>(begin, end)) << offset << ' ' << limit;
+        std::size_t left = 0;
+        while (selector.drop_row()) ++left;
+        EXPECT_LE(left, offset);
+      }
+    }
+  }
+}
+
+/// Processor time of the callbacks of iterations: unlike the lag histogram, without the time for
+/// which the machine ran other threads.
+class IterationTimes {
+ public:
+  explicit IterationTimes(EventLoop& loop)
+      : begin_(loop, HookPoint::check, [this] { began_ns_ = now_ns(); }),
+        end_(loop, HookPoint::prepare, [this] { note(now_ns()); }) {
+    begin_.start();
+    end_.start();
+  }
+
+  int iterations = 0;
+  int longer_than_1_ms = 0;
+  std::int64_t longest_ns = 0;
+
+ private:
+  static std::int64_t now_ns() {
+    timespec used{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    return std::int64_t{used.tv_sec} * 1'000'000'000 + used.tv_nsec;
+  }
+  void note(std::int64_t ended_ns) {
+    if (began_ns_ == 0) return;
+    const std::int64_t took_ns = ended_ns - std::exchange(began_ns_, 0);
+    ++iterations;
+    if (took_ns > 1'000'000) ++longer_than_1_ms;
+    longest_ns = std::max(longest_ns, took_ns);
+  }
+
+  std::int64_t began_ns_ = 0;
+  Hook begin_;
+  Hook end_;
+};
+
+/// Descriptors that are asked about in one iteration, at most: see Slices. For measurements, with
+/// the number of connections in TAMBOUR_TEST_CONNECTIONS: how long the iterations took.
 TEST_F(Inspectors, make_lists_in_slices) {
   constexpr std::uint64_t sockets_of_slice = 64;
   listen();
   const char* const wanted = std::getenv("TAMBOUR_TEST_CONNECTIONS");
   const auto streams = connect(wanted != nullptr ? std::atoi(wanted) : 300);
+  const IterationTimes times(loop_);
   const std::uint64_t before = loop_.stats().iterations;
   EXPECT_EQ(python("/connections?sort=peer&limit=500", "a[\"is_complete\"]"), "True");
   EXPECT_GE(loop_.stats().iterations - before, streams.size() * 2 / sockets_of_slice);
   EXPECT_EQ(python("/tasks?sort=waited&limit=500", "a[\"is_complete\"]"), "True");
-  // For measurements: how long the callbacks of an iteration took, at most.
+  // The last page keeps all rows.
+  const std::string last = "limit=500&offset=" + std::to_string(streams.size());
+  for (int i = 0; i < (wanted != nullptr ? 50 : 1); ++i) {
+    for (const char* path :
+         {"/connections?sort=place&order=desc&", "/connections?q=127&", "/tasks?q=connection&"})
+      EXPECT_NE(page(path + last).find("\"matching\":"), std::string::npos);
+    EXPECT_NE(page("/metrics").find("# TYPE"), std::string::npos);
+    static_cast<void>(page("/callbacks"));
+  }
   const std::string lags = page("/loops");
   RecordProperty("loops", lags);
-  if (wanted != nullptr) std::printf("%s\n", lags.c_str());
+  if (wanted == nullptr) return;
+  std::printf("%s\n%d iterations, %d of them above 1 ms of processor time; longest %.3f ms\n",
+              lags.c_str(), times.iterations, times.longer_than_1_ms,
+              static_cast<double>(times.longest_ns) / 1e6);
 }
 
 TEST_F(Inspectors, make_profiles_if_the_process_has_a_profiler) {

@@ -206,13 +206,29 @@ metrics::Format format_for(const Fields& fields) noexcept {
                                                   : metrics::Format::prometheus_text;
 }
 
+/// Appends what can be formatted in a fraction of a millisecond. Returns whether there is more.
+bool append_slice(const detail::loop::Core& core, metrics::Exposition& exposition,
+                  std::string& text) {
+  constexpr std::size_t series_of_reading = 16;  // Of the clock; one may be a histogram.
+  constexpr std::size_t readings_max = 64;       // Of simulations, whose time stands still.
+  constexpr std::int64_t slice_ns = 250'000;
+  const std::int64_t began_ns = core.clock_ns();
+  bool more = true;
+  for (std::size_t i = 0; more && i < readings_max; ++i) {
+    more = exposition.next(text, series_of_reading);
+    if (core.clock_ns() - began_ns >= slice_ns) break;
+  }
+  return more;
+}
+
 Task<> send_metrics(const metrics::Registry& registry, Request& request, Response& response) {
   const metrics::Format format = format_for(request.headers());
   response.headers().set("Content-Type", metrics::content_type(format));
   response.headers().set("Vary", "Accept");
+  const detail::loop::Core& core = detail::loop::core_of(request.connection().loop());
   metrics::Exposition exposition(registry, format);
   std::string text;
-  bool more = exposition.next(text);
+  bool more = append_slice(core, exposition, text);
   if (!more) {
     response.send(std::move(text));
     co_return;
@@ -223,7 +239,7 @@ Task<> send_metrics(const metrics::Registry& registry, Request& request, Respons
     const Result<> resumed = co_await sleep_for(Duration::zero());
     if (!resumed) co_return;
     text.clear();
-    more = exposition.next(text);
+    more = append_slice(core, exposition, text);
   }
   const Result<> written = co_await response.write(std::string_view(text));
   if (written) static_cast<void>(response.end());
