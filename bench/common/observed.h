@@ -1,59 +1,59 @@
 // Tambour's inspector in a benchmark: with TAMBOUR_BENCH_OBSERVED=on, the loop is observed; with
-// TAMBOUR_BENCH_OBSERVED=scraped, its metrics are also requested, TAMBOUR_BENCH_SCRAPES times a
-// second (default 100). Without it, nothing of this runs.
+// TAMBOUR_BENCH_OBSERVED=scraped, another process also requests its metrics,
+// TAMBOUR_BENCH_SCRAPES times a second (default 100). Without it, nothing of this runs.
 #pragma once
 
-#include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
-#include <string>
-#include <string_view>
+#include <optional>
+#include <stop_token>
 #include <thread>
 #include <utility>
 
 #include <tambour/tambour.h>
 
+#include "common/network.h"
+#include "common/scraper.h"
+
 namespace bench {
 
 /// Exists while the loop runs. The inspector has a thread of its own, as in a service with several
-/// loops, and requests come from it too: their cost is counted with that of the process.
+/// loops; its cost is counted with that of the process.
 class Observed {
  public:
-  explicit Observed(tambour::EventLoop& loop) {
-    const char* const text = std::getenv("TAMBOUR_BENCH_OBSERVED");
-    if (text == nullptr) return;
+  /// `metrics_port`: where a scraper asks, see ServerOptions; 0: here is none, so that this object
+  /// starts one if it is wanted.
+  explicit Observed(tambour::EventLoop& loop, std::uint16_t metrics_port = 0) {
+    if (std::getenv("TAMBOUR_BENCH_OBSERVED") == nullptr && metrics_port == 0) return;
+    if (metrics_port == 0 && wanted_scrapes() != 0) {
+      metrics_port = free_port();
+      scraper_.emplace(metrics_port, wanted_scrapes());
+      scraper_->resume();
+    }
     collector_ = std::make_unique<tambour::inspector::Collector>(registry_);
     collector_->add(loop, "bench");
     tambour::inspector::InspectorOptions options;
     options.collector = collector_.get();
     inspector_ = std::make_unique<tambour::inspector::Inspector>(loop, std::move(options));
-    if (std::string_view(text) == "scraped")
-      thread_ = std::jthread([this](const std::stop_token& token) { scrape(token); });
+    if (metrics_port != 0)
+      thread_ = std::jthread(
+          [this, metrics_port](const std::stop_token& token) { serve(metrics_port, token); });
   }
   Observed(const Observed&) = delete;
   Observed& operator=(const Observed&) = delete;
   ~Observed() = default;
 
  private:
-  void scrape(const std::stop_token& token) const {
+  void serve(std::uint16_t port, const std::stop_token& token) const {
     tambour::EventLoop loop;
-    auto server =
-        tambour::or_throw(inspector_->listen(loop, tambour::Endpoint::loopback_v4(0)), "listen");
-    const char* const text = std::getenv("TAMBOUR_BENCH_SCRAPES");
-    const auto pause = std::chrono::microseconds(1'000'000 / (text ? std::atoi(text) : 100));
-    auto repeat = [](tambour::EventLoop& on, std::string url, tambour::Duration wait,
-                     std::stop_token until) -> tambour::Task<> {
-      tambour::http::Client client(on);
-      while (!until.stop_requested()) {
-        auto response = co_await client.get(url);
-        if (response) static_cast<void>(co_await response->read_text());
-        static_cast<void>(co_await tambour::sleep_for(wait));
-      }
-    };
-    tambour::block_on(
-        loop, repeat(loop, "http://" + server.endpoint().to_string() + "/metrics", pause, token));
+    const auto server =
+        tambour::or_throw(inspector_->listen(loop, tambour::Endpoint::loopback_v4(port)), "listen");
+    const std::stop_callback stop(token, [&loop] { loop.stop(); });
+    loop.run();
   }
 
+  std::optional<Scraper> scraper_;
   tambour::metrics::Registry registry_;
   std::unique_ptr<tambour::inspector::Collector> collector_;
   std::unique_ptr<tambour::inspector::Inspector> inspector_;

@@ -8,12 +8,14 @@
 #include <fstream>
 #include <utility>
 
+#include "common/network.h"
 #include "common/options.h"
 #include "common/processor.h"
 #include "common/temporary_folder.h"
 #include "http/arena.h"
 #include "http/client.h"
 #include "http/h2load.h"
+#include "http/scrapes.h"
 #include "http/urgent.h"
 #include "server/process.h"
 #ifdef BENCH_TLS
@@ -41,8 +43,11 @@ struct Parameters {
   int pipelined = 1;
   int rate = 0;  ///< 0: as fast as the server answers.
   int requests = 0;
+  int scrapes = 1;
+  int scrape_rate = 1;
   int burst = 1;
   int milliseconds = 0;
+  std::uint16_t metrics_port = 0;
 };
 
 HttpWork work_of(const Parameters& parameters) {
@@ -238,6 +243,11 @@ void add_options(CommandLine& line, Parameters& parameters) {
   add_tls();
   line.add("--downloads", parameters.downloads, "downloads that are in progress", 1, 50);
   line.add("--probes", parameters.probes, "urgent requests, one after the other", 1, 1000);
+  line.add_command("scrapes", "requests during scrapes of the metrics, for Tambour");
+  add_common();
+  line.add("--rate", parameters.rate, "requests per second; 0: as many as possible", 0, 10'000'000);
+  line.add("--scrapes", parameters.scrapes, "scrapes in all", 1, 1'000'000);
+  line.add("--scrape-rate", parameters.scrape_rate, "scrapes per second", 1, 100'000);
   line.add_command("serve", "only the server, for other clients");
   add_size();
   add_tls();
@@ -255,6 +265,13 @@ std::vector<Figure> measure(const CommandLine& line, const ServerProcess& server
   if (line.has_command("arena")) return measure_profile(server, parameters);
   if (line.has_command("idle")) return stay_idle(server, parameters);
   HttpClients clients = clients_of(server, parameters);
+  if (line.has_command("scrapes"))
+    return measure_scrapes(server, clients,
+                           {.metrics_port = parameters.metrics_port,
+                            .scrapes = parameters.scrapes,
+                            .per_second = parameters.scrape_rate,
+                            .rate = parameters.rate,
+                            .milliseconds = parameters.milliseconds});
   if (parameters.rate > 0) return latency(clients, parameters);
   return measure(server, clients, parameters.milliseconds);
 }
@@ -293,6 +310,7 @@ int run_http(int argc, char** argv, Serve serve) {
     options.answer_bytes = parameters.size;
     options.tls = parameters.tls;
     options.http_2 = parameters.http_2;
+    if (line.has_command("scrapes")) options.metrics_port = parameters.metrics_port = free_port();
     const ServerProcess server(serve, options);
     server.wait_until_it_listens();
     if (line.has_command("serve")) wait_for_clients(server, options.tls);

@@ -20,7 +20,10 @@ namespace http = tambour::http;
 class Tambour {
  public:
   explicit Tambour(const bench::ServerOptions& options)
-      : text_(std::size_t(options.answer_bytes), 'b'), body_(text_), server_(listen(options)) {}
+      : text_(std::size_t(options.answer_bytes), 'b'),
+        body_(text_),
+        observed_(loop_, options.metrics_port),
+        server_(listen(options)) {}
 
   void run() { loop_.run(); }
 
@@ -143,7 +146,7 @@ class Tambour {
   std::string text_;
   tambour::Buffer body_;
   tambour::EventLoop loop_;
-  bench::Observed observed_{loop_};
+  bench::Observed observed_;
   http::Server server_;
 };
 

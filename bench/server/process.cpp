@@ -68,6 +68,8 @@ void for_each_process(pid_t process, const Each& entry) {
 
 ServerProcess::ServerProcess(Serve serve, ServerOptions options) : port_(free_port()) {
   options.port = port_;
+  const bool is_scraped = wanted_scrapes() != 0 && options.metrics_port == 0;
+  if (is_scraped) options.metrics_port = free_port();
   void* shared =
       mmap(nullptr, sizeof(SharedState), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) fail_errno("mmap");
@@ -104,9 +106,13 @@ ServerProcess::ServerProcess(Serve serve, ServerOptions options) : port_(free_po
   move_to_another_processor();
   wait_for([this] { return shared_->listening.load(); }, process_, "does not listen");
   info_ = {shared_->subject.data(), shared_->version.data(), shared_->backend.data()};
+  if (!is_scraped) return;
+  scraper_.emplace(options.metrics_port, wanted_scrapes());
+  scraper_->resume();
 }
 
 ServerProcess::~ServerProcess() {
+  scraper_.reset();  // Before its server, which it would miss.
   kill(process_, SIGTERM);
   waitpid(process_, nullptr, 0);
   munmap(shared_, sizeof(SharedState));

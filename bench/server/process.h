@@ -4,9 +4,11 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 
 #include "common/processor.h"
 #include "common/program.h"
+#include "common/scraper.h"
 #include "server/server.h"
 
 namespace bench {
@@ -58,6 +60,7 @@ class ServerProcess {
   pid_t process_ = -1;
   SubjectInfo info_;
   SharedState* shared_;
+  std::optional<Scraper> scraper_;  ///< See wanted_scrapes().
 };
 
 }  // namespace bench

@@ -38,6 +38,8 @@ struct ServerOptions {
   std::uint16_t upstream_port = 0;  ///< For `http_proxy/`: on 127.0.0.1.
   bool deflate = false;             ///< For `websocket/`: with permessage-deflate.
   int answer_bytes = 0;  ///< For `tls/` and `http/`: the size that requests will ask for.
+  /// For Tambour: where its inspector answers, on 127.0.0.1; 0: it does not.
+  std::uint16_t metrics_port = 0;
 };
 
 /// The interface of a subject.

@@ -29,7 +29,8 @@ tambour::Task<> echo(tambour::TcpStream peer) {
 class Tambour {
  public:
   explicit Tambour(const bench::ServerOptions& options)
-      : server_(listen(loop_, tambour::Endpoint::loopback_v4(options.port))) {
+      : observed_(loop_, options.metrics_port),
+        server_(listen(loop_, tambour::Endpoint::loopback_v4(options.port))) {
     const char* style = std::getenv("TAMBOUR_BENCH_STYLE");
     if (style != nullptr && std::string_view(style) == "tasks") {
       if (options.service != bench::Service::echo)
@@ -61,7 +62,7 @@ class Tambour {
   }
 
   tambour::EventLoop loop_{loop_options()};
-  bench::Observed observed_{loop_};
+  bench::Observed observed_;
   tambour::TcpServer server_;
   tambour::ConnectionGroup all_{loop_};
 };

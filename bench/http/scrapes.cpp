@@ -1,0 +1,111 @@
+#include "http/scrapes.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <string_view>
+#include <utility>
+
+#include "common/scraper.h"
+
+namespace bench {
+namespace {
+
+/// One measurement; the unit is nanoseconds.
+struct Sample {
+  double cpu = 0;       ///< Of the server for a request.
+  double interval = 0;  ///< Between responses.
+  double p50 = 0;
+  double p99 = 0;
+};
+
+Sample measure(const ServerProcess& server, HttpClients& clients, const ScrapeWork& work) {
+  const double seconds = work.milliseconds / 1e3;
+  const auto before = server.cpu_ns();
+  const auto began = now_ns();
+  if (work.rate == 0) {
+    const auto count = double(std::max<std::int64_t>(clients.run(seconds), 1));
+    return {.cpu = double(server.cpu_ns() - before) / count,
+            .interval = double(now_ns() - began) / count};
+  }
+  auto took = clients.run_at_rate(work.rate, seconds);
+  if (took.empty()) fail("nothing was completed during the measurement");
+  std::ranges::sort(took);
+  const auto at = [&](double part) {
+    return double(took[std::size_t(part * double(took.size() - 1))]);
+  };
+  return {.cpu = double(server.cpu_ns() - before) / double(took.size()),
+          .p50 = at(0.5),
+          .p99 = at(0.99)};
+}
+
+/// The rank, from 0, of the lower end of the interval that contains the median of `count` values
+/// with at least 95 %.
+std::size_t lower_rank(std::size_t count) {
+  const double all = std::pow(2.0, -double(count));
+  double below = all;
+  double probability = all;
+  std::size_t rank = 0;
+  while (rank + 1 < count / 2) {
+    probability *= double(count - rank) / double(rank + 1);
+    if (below + probability > 0.025) break;
+    below += probability;
+    ++rank;
+  }
+  return rank;
+}
+
+using Pair = std::pair<Sample, Sample>;  ///< With and without scrapes.
+
+void append_ratio(std::vector<Figure>& figures, const std::vector<Pair>& pairs,
+                  double Sample::* value, const std::array<std::string_view, 3>& names) {
+  std::vector<double> ratios;
+  for (const auto& [with, without] : pairs) {
+    if (without.*value > 0) ratios.push_back(with.*value / (without.*value));
+  }
+  if (ratios.empty()) return;
+  std::ranges::sort(ratios);
+  const std::size_t low = lower_rank(ratios.size());
+  // In per mille of the value without scrapes: figures have two decimals.
+  const auto per_mille = [&](std::size_t i) { return (ratios[i] - 1) * 1e3; };
+  figures.push_back({names[0], per_mille(ratios.size() / 2)});
+  figures.push_back({names[1], per_mille(low)});
+  figures.push_back({names[2], per_mille(ratios.size() - 1 - low)});
+}
+
+}  // namespace
+
+std::vector<Figure> measure_scrapes(const ServerProcess& server, HttpClients& clients,
+                                    const ScrapeWork& work) {
+  Scraper scraper(work.metrics_port, work.per_second);
+  const auto sample = [&](bool is_scraped) {
+    feed_watchdog();
+    if (is_scraped) scraper.resume();
+    const Sample result = measure(server, clients, work);
+    scraper.pause();
+    return result;
+  };
+  static_cast<void>(sample(true));  // Connects.
+  const std::int64_t before = scraper.count();
+  std::vector<Pair> pairs;
+  while (scraper.count() - before < work.scrapes) {
+    Pair pair;
+    // In both orders, so that a trend cancels out.
+    const bool is_first = pairs.size() % 2 == 0;
+    (is_first ? pair.first : pair.second) = sample(is_first);
+    (is_first ? pair.second : pair.first) = sample(!is_first);
+    pairs.push_back(pair);
+  }
+  std::vector<Figure> figures;
+  figures.push_back({"pairs", double(pairs.size())});
+  figures.push_back({"scrapes", double(scraper.count() - before)});
+  append_ratio(figures, pairs, &Sample::cpu, {"cpu_more", "cpu_more_low", "cpu_more_high"});
+  append_ratio(figures, pairs, &Sample::interval,
+               {"interval_more", "interval_more_low", "interval_more_high"});
+  append_ratio(figures, pairs, &Sample::p50, {"p50_more", "p50_more_low", "p50_more_high"});
+  append_ratio(figures, pairs, &Sample::p99, {"p99_more", "p99_more_low", "p99_more_high"});
+  return figures;
+}
+
+}  // namespace bench
