@@ -118,7 +118,8 @@ void redirect_to_folder(Request& request, Response& response) {
 }
 
 /// `is_folder`: the name is that of the index of a directory.
-Task<> answer(Request& request, Response& response, Result<StaticFilePtr> opened, bool is_folder) {
+Task<> send_opened(Request& request, Response& response, Result<StaticFilePtr> opened,
+                   bool is_folder) {
   if (!opened) {
     fail_with(response, status_of(opened.error()));
   } else if (!(*opened)->is_directory()) {
@@ -137,7 +138,7 @@ Task<> wait_for_path(Request& request, Response& response,
                      std::shared_ptr<const ServedFiles> served, std::string name, bool is_folder) {
   FileCache& cache = FileCaches::of(request.connection().loop(), served);
   auto opened = co_await open_best(request, cache, std::move(name));
-  Task<> sending = answer(request, response, std::move(opened), is_folder);
+  Task<> sending = send_opened(request, response, std::move(opened), is_folder);
   if (sending) co_await std::move(sending);
 }
 
@@ -159,7 +160,7 @@ Task<> serve_path(Request& request, Response& response,
   auto opened = open_best_now(request, cache, name);
   if (!opened && opened.error() == system_error(EAGAIN))
     return wait_for_path(request, response, served, std::string(name), is_folder);
-  return answer(request, response, std::move(opened), is_folder);
+  return send_opened(request, response, std::move(opened), is_folder);
 }
 
 bool is_read(const Request& request, Response& response) {
