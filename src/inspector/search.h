@@ -96,15 +96,15 @@ class PageSelector {
   /// Rows of the page or not.
   [[nodiscard]] std::size_t added() const noexcept { return added_; }
 
-  /// Moves the rows of the page to the end of `page`. Throws std::bad_alloc.
-  void take_page(std::vector<Row>& page) {
-    const std::size_t size = kept_.size() - std::min(kept_.size(), offset_);
-    const std::size_t first = page.size();
-    page.resize(first + size);
-    for (std::size_t i = size; i-- > 0; kept_.pop_back()) {
-      std::pop_heap(kept_.begin(), kept_.end(), order());
-      page[first + i] = std::move(*kept_.back());
-    }
+  /// The rows of the page that are left.
+  [[nodiscard]] std::size_t page_size() const noexcept {
+    return kept_.size() - std::min(kept_.size(), offset_);
+  }
+  /// Moves the last row of the page to the end of `page`. Throws std::bad_alloc.
+  void take_last(std::vector<Row>& page) {
+    std::pop_heap(kept_.begin(), kept_.end(), order());
+    page.push_back(std::move(*kept_.back()));
+    kept_.pop_back();
   }
   /// Moves one of the rows that are kept to the end of `rows`, in no order. Returns false if there
   /// is none. Throws std::bad_alloc.
@@ -114,7 +114,7 @@ class PageSelector {
     kept_.pop_back();
     return true;
   }
-  /// Destroys one of the rows that take_page() has left. Returns false if there is none.
+  /// Destroys one of the rows before the page. Returns false if there is none.
   bool drop_row() noexcept {
     if (kept_.empty()) return false;
     kept_.pop_back();
@@ -133,12 +133,21 @@ class PageSelector {
   std::size_t added_ = 0;
 };
 
-/// Moves the rows of the page to `page`, and destroys the others in slices. Throws std::bad_alloc.
+/// Moves the rows of the page to `page`, and destroys the others, in slices. Throws std::bad_alloc.
 template <class Row>
 [[nodiscard]] Task<> finish_page(PageSelector<Row>& selector, std::vector<Row>& page,
                                  Slices& slices) {
-  selector.take_page(page);
-  while (selector.drop_row()) {
+  constexpr int rows_of_unit = 16;  // Destroying one takes less than 100 ns.
+  page.reserve(selector.page_size());
+  while (selector.page_size() != 0) {
+    selector.take_last(page);
+    if (!slices.is_over()) continue;
+    const Result<> resumed = co_await slices.next();
+    if (!resumed) co_return;
+  }
+  std::ranges::reverse(page);
+  for (bool has_more = true; has_more;) {
+    for (int i = 0; has_more && i < rows_of_unit; ++i) has_more = selector.drop_row();
     if (!slices.is_over()) continue;
     const Result<> resumed = co_await slices.next();
     if (!resumed) co_return;
