@@ -54,9 +54,9 @@ class Collector {
 
   /// The loops are named "name/0", "name/1" and so on. From now on each of them reads a clock once
   /// for each callback, and once more for each iteration with callbacks: the time stamp counter of
-  /// the processor if it runs at a constant rate. A loop that is blocked by a callback is shown with
-  /// the values of its last iteration, and with the time since the callback began. Called on any
-  /// thread. Throws like EventLoop::post().
+  /// the processor if it runs at a constant rate. A loop that is blocked by a callback is shown
+  /// with the values of its last iteration, and with the time since the callback began. Called on
+  /// any thread. Throws like EventLoop::post().
   void add(LoopGroup& loops, const std::string& name);
   /// The same for one loop. Called on its thread.
   void add(EventLoop& loop, const std::string& name);
