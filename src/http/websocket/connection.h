@@ -84,6 +84,12 @@ class Connection final : private ShutdownHook, private PeerTimer {
   /// Queues a message without writing it: call start_writing() after the last one. Throws
   /// std::bad_alloc.
   void queue_message(const SharedMessage& message);
+  /// Writes a message without queueing it. Returns false if nothing was written: queue it then.
+  /// What the socket has not accepted is queued: call start_writing(). Throws std::bad_alloc; a
+  /// part of the message may then have been written: call fail_sending().
+  [[nodiscard]] bool write_message(const SharedMessage& message);
+  /// With thousands of subscribers, a connection is rarely in a cache when it is its turn.
+  void prefetch_for_message() const noexcept;
   void start_writing() noexcept;
   /// Ends the connection, because a message was lost.
   void fail_sending(const Error& error) noexcept { fail(error); }
@@ -210,6 +216,7 @@ class Connection final : private ShutdownHook, private PeerTimer {
   void append_message(WebSocketMessage&& message);
   void append_part(Buffer&& part, bool is_last, bool is_text);
   void queue_frames(Buffer frames);
+  void count_message(const SharedMessage& message) noexcept;
   [[nodiscard]] bool has_room() const noexcept {
     return error_ || unsent_bytes() < options_->unsent_bytes_max;
   }

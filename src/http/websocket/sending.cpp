@@ -264,10 +264,37 @@ std::size_t Connection::count_subscribers() const noexcept {
 
 void Connection::queue_message(const SharedMessage& message) {
   queue_frames(message.frame.slice());
+  count_message(message);
+}
+
+/// Most subscribers accept a message at once: for them the frame is not linked to the queue. If
+/// nothing was queued before, no task and no topic waits for the end of the write.
+bool Connection::write_message(const SharedMessage& message) {
+  if (!queue_.empty() || is_writing()) return false;
+  const std::size_t written = stream_.try_write_piece(message.frame);
+  if (written == 0) return false;
+  queued_total_ += written;
+  const std::size_t size = message.frame.size();
+  if (written < size) queue_frames(message.frame.slice(written, size - written));
+  count_message(message);
+  return true;
+}
+
+void Connection::count_message(const SharedMessage& message) noexcept {
   // The peer's window now contains the message, which the compressor of the connection lacks.
   if (message.is_compressed) compression_->forget_context();
   ++stats_.messages_sent;
   stats_.bytes_sent += message.bytes;
+}
+
+void Connection::prefetch_for_message() const noexcept {
+  __builtin_prefetch(this);
+  __builtin_prefetch(&stream_);
+  __builtin_prefetch(&writer_);
+  __builtin_prefetch(&queue_);
+  __builtin_prefetch(&error_);
+  __builtin_prefetch(&stats_.bytes_sent);
+  __builtin_prefetch(&backlog_);
 }
 
 }  // namespace tambour::http::detail::websocket

@@ -168,8 +168,11 @@ void TopicShard::deliver(Queue::Messages messages) noexcept {
   // A write that fails may resume a task, which may add and remove subscribers.
   const std::size_t size = members_.size();
   const std::uint64_t number = first->number;
+  const auto member_at = [&](std::size_t at) { return at < size ? members_[at] : nullptr; };
   for (std::size_t i = 0; i < size; ++i) {
     Member* const member = members_[i];
+    if (const Member* const later = member_at(i + 2)) __builtin_prefetch(&later->number);
+    if (const Member* const next = member_at(i + 1)) next->connection.prefetch_for_message();
     if (member != nullptr && member->next == nullptr && member->number < number)
       advance(*member, first);
   }
@@ -190,10 +193,14 @@ void TopicShard::advance(Member& member, TopicMessage* from) noexcept {
       if (!connection.can_queue_message() || connection.unsent_bytes() >= unsent_bytes_max) break;
       const TopicFrames& frames = message->frames;
       const bool is_compressed = member.gets_compressed && !frames.compressed.empty();
+      const Connection::SharedMessage shared{
+          .frame = is_compressed ? frames.compressed : frames.plain,
+          .bytes = frames.bytes,
+          .is_compressed = is_compressed};
       try {
-        connection.queue_message({.frame = is_compressed ? frames.compressed : frames.plain,
-                                  .bytes = frames.bytes,
-                                  .is_compressed = is_compressed});
+        // Several messages are written together.
+        const bool is_single = message->next == nullptr && sent == 0;
+        if (!is_single || !connection.write_message(shared)) connection.queue_message(shared);
       } catch (const std::bad_alloc&) {
         has_failed = true;
         break;

@@ -2,7 +2,10 @@
 // need no coroutine frames of their own, and a write may be tried without a task.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include <tambour/base/result.h>
@@ -11,6 +14,10 @@
 #include <tambour/net/byte_stream.h>
 #include <tambour/net/socket_stream.h>
 #include <tambour/task/task.h>
+
+#include "io/transport.h"
+#include "loop/core.h"
+#include "net/stream_filter.h"
 
 namespace tambour::http::detail::websocket {
 
@@ -42,6 +49,18 @@ class UnderlyingStream {
   /// As Stream::try_write().
   [[nodiscard]] Result<> try_write(Buffer& from) noexcept {
     return is_socket() ? socket_.try_write(from) : stream_->try_write(from);
+  }
+  /// Writes `from`, which is not changed, if it is one piece of memory and the stream is a socket
+  /// without a filter. Returns the number of bytes that the socket has accepted; 0 also in other
+  /// cases, and on an error, which the next write reports.
+  [[nodiscard]] std::size_t try_write_piece(const Buffer& from) noexcept {
+    using tambour::detail::net::StreamFilter;
+    const std::span<const std::byte> bytes = from.front();
+    if (bytes.size() != from.size() || !socket_.is_open()) return 0;
+    if (StreamFilter::kind(socket_) != tambour::detail::io::TransportKind::socket) return 0;
+    if (tambour::detail::loop::core_of(socket_.loop()).io_budget_exhausted()) return 0;
+    const std::int32_t written = StreamFilter::transport(socket_).write(bytes);
+    return written > 0 ? static_cast<std::size_t>(written) : 0;
   }
   [[nodiscard]] Task<Result<>> write(Buffer& from) {
     return is_socket() ? write_socket(from) : stream_->write(from);
