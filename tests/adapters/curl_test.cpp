@@ -109,6 +109,18 @@ TEST_F(Curl, a_hundred_transfers_in_flight) {
   }());
 }
 
+TEST_F(Curl, the_next_transfer_begins_in_the_same_iteration) {
+  run([this]() -> Task<> {
+    CurlTransfers transfers(loop);
+    std::size_t ended = 0;
+    const auto iterations = loop.stats().iterations;
+    co_await download(transfers, url("/"), 100, ended);
+    EXPECT_EQ(ended, 100U);
+    // One for the request, which the server reads, and one for the response.
+    EXPECT_LE(loop.stats().iterations - iterations, 250U);
+  }());
+}
+
 Task<> download_with_limits(CurlTransfers& transfers, std::string url, std::size_t count,
                             test::Random& random, std::size_t& ended, std::size_t& stopped) {
   for (std::size_t i = 0; i < count; ++i) {

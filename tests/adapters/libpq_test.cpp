@@ -2,6 +2,7 @@
 #include <tambour/adapters/libpq.h>
 
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -189,6 +190,33 @@ TEST_F(Libpq, a_query_is_cancelled_in_the_server) {
     EXPECT_TRUE(cancelled);
     auto next = co_await connection->query("select 9");
     EXPECT_EQ(value(*next), "9");
+  }());
+}
+
+Task<> sleep_in_server(PgConnection& connection) {
+  static_cast<void>(co_await connection.query("select pg_sleep(0.01)"));
+}
+
+TEST_F(Libpq, a_query_may_be_moved_stopped_and_destroyed) {
+  run([this]() -> Task<> {
+    auto connection = co_await connected();
+    auto first = connection->query("select $1::int", "1");
+    auto moved = std::move(first);
+    auto one = co_await std::move(moved);
+    EXPECT_EQ(value(*one), "1");
+    std::stop_source stop;
+    stop.request_stop();
+    auto slow = connection->query("select pg_sleep(0.01)");
+    auto stopped = co_await with_stop_token(stop.get_token(), std::move(slow));
+    EXPECT_EQ(stopped.error().error, system_error(ECANCELED));
+    // Once while it waits for its results, and once while it waits for those of the former query.
+    for (int i = 0; i < 2; ++i) {
+      TaskScope scope(loop);
+      scope.spawn(sleep_in_server(*connection));
+      static_cast<void>(co_await sleep_for(1ms));
+    }
+    auto two = co_await connection->query("select 2");
+    EXPECT_EQ(value(*two), "2");
   }());
 }
 

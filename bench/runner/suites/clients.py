@@ -21,13 +21,13 @@ class Clients(Suite):
             "libcurl, what these document. tambour-hosted is the program for libevent on an "
             "EventLoop, and tambour-libevent the same program on the drop-in.")
     how = ("Processor time of the process that has the client, per operation. The server is "
-           "another process on another processor.")
+           "another process on another processor. Connections exist before.")
     order = 99.5
     parameters = (Parameter("client", "the client", ("redis", "postgresql", "curl"),
                             choices=("redis", "postgresql", "curl"), format="{}"),
                   Parameter("in-flight", "operations at the same time", (1, 100), high=100,
                             format="{:,} at a time"),
-                  Parameter("operations", "operations of a run", (1000,), high=10_000_000,
+                  Parameter("operations", "operations of a run", (5000,), high=10_000_000,
                             format="{:,} operations"))
     metrics = (Metric("operation_ns", "ns", "processor time per operation"),
                Metric("operations_per_cpu_s", "1/s", "operations per second of processor time",
