@@ -16,9 +16,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace tambour::adapters {
-
-namespace detail {
+namespace tambour::adapters::detail {
 
 /// Waits for the results of a query that was sent: the last one, or the first error.
 class PgResults final : public WatchedSocket::Waiter {
@@ -75,7 +73,9 @@ class PgResults final : public WatchedSocket::Waiter {
   bool is_connection_lost_ = false;
 };
 
-}  // namespace detail
+}  // namespace tambour::adapters::detail
+
+namespace tambour::adapters {
 
 /// What PgConnection::query() returns: sends the query when it is awaited, once and as an rvalue.
 /// May be moved until then. The connection must stay where it is.
