@@ -44,7 +44,9 @@ class Libssh2 : public test::AdapterTest {
         << "ListenAddress 127.0.0.1\nPort " << port << "\nHostKey " << folder.path() << "/host\n"
         << "AuthorizedKeysFile " << folder.path() << "/id.pub\nStrictModes no\nUsePAM no\n"
         << "PidFile none\nMaxSessions 150\nPermitRootLogin yes\nPermitUserRC no\n"
-        << "Subsystem sftp internal-sftp\n";
+        << "Subsystem sftp internal-sftp\n"
+        // bash reads the user's startup files if a daemon runs it as the outermost shell.
+        << "SetEnv SHLVL=1\n";
     start_server();
   }
 
