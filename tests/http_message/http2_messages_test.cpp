@@ -119,6 +119,29 @@ TEST(Http2Requests, join_cookies) {
   EXPECT_EQ(read_request(with(get, {{"cookie", "a=1"}})).head.fields.get("cookie"), "a=1");
 }
 
+TEST(Http2Requests, keep_their_target_when_long_cookies_are_joined) {
+  std::string block;
+  const auto put = [&block](std::string_view name, std::string_view value) {
+    block += '\0';  // Not added to the dynamic table.
+    block += static_cast<char>(name.size());
+    block += name;
+    block += static_cast<char>(value.size());
+    block += value;
+  };
+  for (const auto& [name, value] : get) put(name, value);
+  for (int i = 0; i < 40; ++i) put("cookie", std::string(120, 'c'));
+  HpackDecoder decoder;
+  const http::detail::h2::FieldLimits limits;
+  http::detail::h2::FieldSection section(limits);
+  ASSERT_TRUE(decoder.decode(block, section));
+  RequestHead head;
+  std::string protocol;
+  EXPECT_TRUE(make_request(section, {}, head, protocol));
+  EXPECT_EQ(head.authority, "a.example");
+  EXPECT_EQ(head.target, "/p?q");
+  EXPECT_EQ(head.fields.get("cookie")->size(), 40U * 122 - 2);
+}
+
 TEST(Http2Requests, take_the_authority_from_the_host) {
   const FieldList host = with(without(get, ":authority"), {{"host", "b.example"}, {"x", "y"}});
   const ReadRequest read = read_request(host);

@@ -33,8 +33,9 @@ struct HeadOptions {
 };
 
 /// The field block of the last response. While all of its fields are in the tables of the encoder,
-/// a response with the same fields has the same block. What it remembers are fields that two
-/// responses in a row have had, so that responses whose fields differ cost nothing more.
+/// a response with the same fields has the same block. It remembers the fields of a response if the
+/// one before had the same status and as many bytes of fields, so that responses whose fields
+/// differ cost nothing more.
 ///
 /// Ownership: owned by the connection, as the encoder is. Memory: at most 2 KiB.
 class ResponseBlock {

@@ -97,6 +97,8 @@ Checked check_fields(const FieldSection& section) noexcept {
 Checked make_request(FieldSection& section, const RequestRules& rules, RequestHead& head,
                      std::string& protocol) {
   if (auto checked = check_fields(section); !checked) return checked;
+  // Before there are views of the section: its text may move when cookies are joined.
+  section.move_fields_to(head.fields);
   const Request request = {.method = section.pseudo_header(NameKind::method),
                            .scheme = section.pseudo_header(NameKind::scheme),
                            .authority = section.pseudo_header(NameKind::authority),
@@ -109,8 +111,6 @@ Checked make_request(FieldSection& section, const RequestRules& rules, RequestHe
   if (!method) return std::unexpected(Violation::bad_method);
   if (is_present(request.scheme) && !is_scheme(request.scheme))
     return std::unexpected(Violation::bad_scheme);
-  // The views are valid after this, too.
-  section.move_fields_to(head.fields);
   head.version = Version::http_2;
   head.method = *method;
   head.scheme = request.scheme;
