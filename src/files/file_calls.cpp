@@ -2,7 +2,10 @@
 #include "files/file_calls.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <memory>
@@ -22,13 +25,37 @@ backend::System& system_of(EventLoop& loop) noexcept {
 }
 
 std::int64_t nanoseconds(const statx_timestamp& time) noexcept {
-  return time.tv_sec * 1'000'000'000 + time.tv_nsec;
+  constexpr std::int64_t seconds_max = 9'000'000'000;  // The year 2255.
+  return std::clamp<std::int64_t>(time.tv_sec, -seconds_max, seconds_max) * 1'000'000'000 +
+         time.tv_nsec;
+}
+
+statx_timestamp timestamp_of(const timespec& time) noexcept {
+  statx_timestamp timestamp{};
+  timestamp.tv_sec = time.tv_sec;
+  timestamp.tv_nsec = static_cast<std::uint32_t>(time.tv_nsec);
+  return timestamp;
+}
+
+/// Old filters of containers deny statx(2) with EPERM.
+Result<FileVersion> version_by_fstat(backend::System& system, int fd, int error) noexcept {
+  struct stat found{};
+  if ((error != EPERM && error != ENOSYS) || system.fstat(fd, &found) != 0)
+    return base::failure(error);
+  return FileVersion{
+      .device = std::uint64_t{major(found.st_dev)} << 32U | minor(found.st_dev),
+      .inode = found.st_ino,
+      .size = static_cast<std::uint64_t>(found.st_size),
+      .mode = found.st_mode,
+      .modified_ns = nanoseconds(timestamp_of(found.st_mtim)),
+      .changed_ns = nanoseconds(timestamp_of(found.st_ctim)),
+  };
 }
 
 Result<FileVersion> version_of(backend::System& system, int fd) noexcept {
   struct statx found{};
   if (system.statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, &found) != 0)
-    return base::failure(errno);
+    return version_by_fstat(system, fd, errno);
   return FileVersion{
       .device = std::uint64_t{found.stx_dev_major} << 32U | found.stx_dev_minor,
       .inode = found.stx_ino,
@@ -72,6 +99,11 @@ Result<FileVersion> version_of(EventLoop& loop, const char* path) noexcept {
 
 Result<OpenedFile> open_cached(EventLoop& loop, const char* path) {
   backend::System& system = system_of(loop);
+  // open(2) waits for a file server even if the path is known; with O_PATH it does not. File
+  // systems without a block device, whose major number is 0, may have a server.
+  const Result<FileVersion> found = version_of(loop, path);
+  if (!found) return std::unexpected(found.error());
+  if (found->device >> 32U == 0) return base::failure(EAGAIN);
   constexpr int flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
   OpenedFd opened(system, backend::open_cached(system, path, flags));
   if (opened.get() < 0) return base::failure(errno);

@@ -34,7 +34,7 @@ struct FileOptions {
 
   // The cache of serve_files(). On each loop, a handler keeps the files that it has sent: those of
   // up to 64 KiB with their contents, larger ones open. It forgets a file that was not requested
-  // for 10 to 20 seconds, the one that was not used for the longest time if a limit is exceeded,
+  // for 10 seconds, the one that was not used for the longest time if a limit is exceeded,
   // and all open ones if the process has no descriptor left.
 
   /// How long a file is sent again before its name is looked up again. A file that is replaced or

@@ -105,10 +105,13 @@ Task<Result<StaticFilePtr>> FileCache::open(std::string text, std::string_view c
   std::string path = served_->prefix + text;
   ++stats_.waits;
   Result<File> file = co_await File::open(path);
+  if (!file && are_descriptors_exhausted(file.error()) && stats_.open_files > 0) {
+    erase_open_files();
+    file = co_await File::open(path);
+  }
   Entry* const entry = find(text);
   if (!file) {
-    if (entry != nullptr) erase(*entry);
-    if (are_descriptors_exhausted(file.error())) erase_open_files();
+    if (entry != nullptr && !are_descriptors_exhausted(file.error())) erase(*entry);
     co_return std::unexpected(file.error());
   }
   const auto version = detail::files::version_of(loop_, *file);
@@ -134,6 +137,8 @@ Result<detail::files::OpenedFile> FileCache::open_cached(const std::string& path
 
 StaticFilePtr FileCache::admit(const Name& name, std::string&& path,
                                detail::files::OpenedFile&& opened) {
+  // Before the contents are read: a change after that has another time, if the last one is past.
+  const std::int64_t wall_ns = detail::loop::core_of(loop_).wall_ns();
   const StaticFileName named{
       .path = std::string_view(path).substr(0, path.size() - name.suffix_bytes),
       .coding = name.coding};
@@ -141,8 +146,7 @@ StaticFilePtr FileCache::admit(const Name& name, std::string&& path,
       make_static_file(loop_, std::move(opened), named, served_->options);
   if (file->is_directory()) return file;
   ++stats_.misses;
-  if (is_settled(file->version, detail::loop::core_of(loop_).wall_ns()))
-    insert(name, std::move(path), file);
+  if (is_settled(file->version, wall_ns)) insert(name, std::move(path), file);
   return file;
 }
 
@@ -231,8 +235,8 @@ FileCache& FileCaches::of(EventLoop& loop, const std::shared_ptr<const ServedFil
 }
 
 FileCache& FileCaches::find(EventLoop& loop, const std::shared_ptr<const ServedFiles>& served) {
-  const auto found = std::ranges::find_if(
-      caches_, [&](const auto& cache) { return &cache->served() == served.get(); });
+  const auto found =
+      std::ranges::find_if(caches_, [&](const auto& cache) { return cache->is_of(*served); });
   if (found != caches_.end()) return **found;
   // A program may make a handler for each request.
   drop_abandoned();

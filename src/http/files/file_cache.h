@@ -38,22 +38,23 @@ using StaticFilePtr = std::shared_ptr<const StaticFile>;
 /// The files of one handler on one loop. Thread: that of the loop.
 class FileCache {
  public:
-  FileCache(EventLoop& loop, std::shared_ptr<const ServedFiles> served) noexcept
-      : loop_(loop), served_(std::move(served)) {}
+  /// A handler must have `served` during each call of open_now() and open().
+  FileCache(EventLoop& loop, const std::shared_ptr<const ServedFiles>& served) noexcept
+      : loop_(loop), served_(served.get()), handlers_(served) {}
   FileCache(const FileCache&) = delete;
   FileCache& operator=(const FileCache&) = delete;
   ~FileCache() { clear(); }
 
   [[nodiscard]] const ServedFiles& served() const noexcept { return *served_; }
+  [[nodiscard]] bool is_of(const ServedFiles& served) const noexcept { return served_ == &served; }
 
-  /// A file with the current version, or a directory. `name` has the suffix of `coding`, `suffix`
-  /// bytes. Fails with EAGAIN if open() must wait for it, and like File::open(). Throws
-  /// std::bad_alloc.
   struct Name {
-    std::string_view text;
+    std::string_view text;  ///< With the suffix of `coding`.
     std::string_view coding{};
     std::size_t suffix_bytes = 0;
   };
+  /// A file with the current version, or a directory. Fails with EAGAIN if open() must wait for it,
+  /// and like File::open(). Throws std::bad_alloc.
   [[nodiscard]] Result<StaticFilePtr> open_now(const Name& name);
   /// The same, after open_now() has failed with EAGAIN.
   [[nodiscard]] Task<Result<StaticFilePtr>> open(std::string text, std::string_view coding,
@@ -65,7 +66,7 @@ class FileCache {
   void clear() noexcept;
   void disown() noexcept;
   /// True if no handler uses the cache any more.
-  [[nodiscard]] bool is_abandoned() const noexcept { return served_.use_count() == 1; }
+  [[nodiscard]] bool is_abandoned() const noexcept { return handlers_.expired(); }
   void add_to(FileCacheStats& stats) const noexcept;
 
  private:
@@ -98,7 +99,8 @@ class FileCache {
   void erase_open_files() noexcept;
 
   EventLoop& loop_;
-  std::shared_ptr<const ServedFiles> served_;
+  const ServedFiles* served_;
+  std::weak_ptr<const ServedFiles> handlers_;  ///< Keeps the address from being used again.
   std::unordered_map<std::string, Entry, Hash, std::equal_to<>> entries_;
   detail::IntrusiveList<Entry> used_;  ///< The one that was used last is the last.
   FileCacheStats stats_;

@@ -185,8 +185,8 @@ Handler serve_files(std::string folder, FileOptions options) {
 Task<> send_file(Request& request, Response& response, std::string path, FileOptions options) {
   if (!is_read(request, response)) co_return;
   options.memory_bytes_max = 0;
-  FileCache without_cache(request.connection().loop(),
-                          std::make_shared<const ServedFiles>(std::string(), std::move(options)));
+  const auto served = std::make_shared<const ServedFiles>(std::string(), std::move(options));
+  FileCache without_cache(request.connection().loop(), served);
   auto opened = co_await open_best(request, without_cache, std::move(path));
   if (opened && (*opened)->is_directory()) opened = std::unexpected(system_error(ENOENT));
   if (!opened) co_return fail_with(response, status_of(opened.error()));

@@ -34,9 +34,9 @@ bool has_waited_shortly(const IdleConnection& idle, TimePoint now) noexcept {
   return detail::base::saturating_add(began, warm_time) > now;
 }
 
-/// A read of a connection that waits with all that the next request needs. Of a thousand
-/// connections or more, nothing of that is in a cache. It arrives there while the kernel copies the
-/// request.
+/// A read of a connection that waits with all that the next request needs. If there are more
+/// connections than a cache holds (ServerOnLoop::outgrows_caches()), nothing of that is in one. It
+/// arrives there while the kernel copies the request.
 class ReadNextRequest final : public ReadRequests {
  public:
   ReadNextRequest(Stream& stream, ServerOnLoop& server, const H1Connection& connection) noexcept

@@ -142,7 +142,7 @@ class H1Wire final : public Wire, private MemoryUser {
   std::string_view arrived_;   ///< Behind the bytes of the input.
   std::size_t collected_ = 0;  ///< Bytes of responses in the memory of the server. Nothing else
                                ///< waits to be sent then.
-  bool is_lost_ = false;       ///< Bytes that were in the memory of the server.
+  bool is_lost_ = false;       ///< Memory was exhausted when bytes left that of the server.
   Output output_;
   detail::h1::RequestParser parser_;
   detail::h1::BodyFraming framing_;  ///< Of the response.

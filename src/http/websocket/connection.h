@@ -88,7 +88,7 @@ class Connection final : private ShutdownHook, private PeerTimer {
   /// What the socket has not accepted is queued: call start_writing(). Throws std::bad_alloc; a
   /// part of the message may then have been written: call fail_sending().
   [[nodiscard]] bool write_message(const SharedMessage& message);
-  /// With thousands of subscribers, a connection is rarely in a cache when it is its turn.
+  /// With thousands of subscribers, a connection is rarely in a cache when it is written to.
   void prefetch_for_message() const noexcept;
   void start_writing() noexcept;
   /// Ends the connection, because a message was lost.
