@@ -312,6 +312,7 @@ std::int64_t Core::collect(std::int64_t until_ns) noexcept {
 [[gnu::always_inline]] inline void Core::dispatch() {
   if (pending_runner_) {
     pending_runner_();
+    call_ended_ns_ = 0;  // The runner may have done more.
   } else {
     run_pending();
   }

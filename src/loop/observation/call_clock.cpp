@@ -4,8 +4,28 @@
 #ifdef __x86_64__
 #include <cpuid.h>
 #endif
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <string_view>
 
 namespace tambour::detail::loop {
+namespace {
+
+/// False if the counters of two processors may differ, which the kernel finds out.
+[[maybe_unused]] bool is_trusted_by_kernel() noexcept {
+  const int fd = ::open("/sys/devices/system/clocksource/clocksource0/current_clocksource",
+                        O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  std::array<char, 32> text{};
+  const ssize_t size = ::read(fd, text.data(), text.size());
+  ::close(fd);
+  const std::string_view name(text.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
+  return name.starts_with("tsc") || name.starts_with("kvm-clock") || name.starts_with("hyperv");
+}
+
+}  // namespace
 
 bool CallClock::has_constant_counter() noexcept {
 #ifdef __x86_64__
@@ -18,7 +38,7 @@ bool CallClock::has_constant_counter() noexcept {
     unsigned ecx = 0;
     unsigned edx = 0;
     return __get_cpuid(power_management, &eax, &ebx, &ecx, &edx) != 0 &&
-           (edx & invariant_counter) != 0;
+           (edx & invariant_counter) != 0 && is_trusted_by_kernel();
   }();
   return is_invariant;
 #else

@@ -14,7 +14,8 @@ void Core::time_callback(const std::source_location& created_at, Call call) {
   if (monitor_ != nullptr) monitor_->note_call(began_ns);
   call();
   call_ended_ns_ = call_clock_.now_ns(*backend_);
-  const std::int64_t took_ns = call_ended_ns_ - began_ns;
+  // An adjustment may have set the clock back.
+  const std::int64_t took_ns = std::max<std::int64_t>(call_ended_ns_ - began_ns, 0);
   const std::source_location place = callback_place();
   if (monitor_ != nullptr) monitor_->note_call_end(place, took_ns);
   if (took_ns <= stall_ns_ || !report_stall_) return;
@@ -36,8 +37,12 @@ std::size_t Core::time_posted() {
   if (call_ended_ns_ == 0) call_ended_ns_ = call_clock_.now_ns(*backend_);
   std::size_t count = 0;
   for (PostQueue::Posted posted; posted_.take_next(posted); ++count) {
-    const Callback<void()> task = std::move(posted.task);
-    if (task) time_callback(posted.posted_at, [&task] { task(); });
+    if (!posted.task) continue;
+    // The task is destroyed in its own time.
+    time_callback(posted.posted_at, [&posted] {
+      const Callback<void()> task = std::move(posted.task);
+      task();
+    });
   }
   return count;
 }
