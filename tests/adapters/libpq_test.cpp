@@ -209,6 +209,7 @@ TEST_F(Libpq, a_query_may_be_moved_stopped_and_destroyed) {
     auto slow = connection->query("select pg_sleep(0.01)");
     auto stopped = co_await with_stop_token(stop.get_token(), std::move(slow));
     EXPECT_EQ(stopped.error().error, system_error(ECANCELED));
+    static_cast<void>(co_await connection->query("select 1"));  // After the stopped query.
     // Once while it waits for its results, and once while it waits for those of the former query.
     for (int i = 0; i < 2; ++i) {
       TaskScope scope(loop);

@@ -37,6 +37,7 @@ class PgResults final : public WatchedSocket::Waiter {
     return begun.has_value();
   }
   [[nodiscard]] PgResult<PgRows> await_resume() {
+    if (PQsocket(session_.get()) < 0) session_.forget_socket();  // libpq has closed it.
     if (error_) return std::unexpected(PgError(error_));
     if (is_connection_lost_ && !PgSession::is_error(last_))
       return std::unexpected(session_.error());

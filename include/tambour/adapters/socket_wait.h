@@ -91,10 +91,12 @@ class WatchedSocket::Waiter : private tambour::detail::StopHook {
     self.later_->start(Duration::zero());
   }
   void end() noexcept {
-    if (socket_ != nullptr && socket_->waiter_ == this) socket_->waiter_ = nullptr;
+    WatchedSocket* const socket = std::exchange(socket_, nullptr);
+    if (socket != nullptr && socket->waiter_ == this) socket->waiter_ = nullptr;
   }
   void resume_task() {
     ignore_stop();
+    end();  // The socket may be destroyed before this object.
     tambour::detail::Resumption::run(awaiting_);
   }
 
