@@ -24,6 +24,7 @@ ADAPTERS = {
     "hiredis_events.h": "hiredis",
     "hiredis_value.h": "hiredis",
     "libpq.h": "libpq",
+    "libpq_query.h": "libpq",
     "libpq_result.h": "libpq",
     "libpq_session.h": "libpq",
     "libssh2.h": "libssh2",
