@@ -22,8 +22,8 @@ namespace bench {
 /// loops; its cost is counted with that of the process.
 class Observed {
  public:
-  /// `metrics_port`: where a scraper asks, see ServerOptions; 0: here is none, so that this object
-  /// starts one if it is wanted.
+  /// `metrics_port`: the port of the metrics, see ServerOptions. If it is 0, this object chooses
+  /// one and starts a scraper if TAMBOUR_BENCH_OBSERVED is "scraped".
   explicit Observed(tambour::EventLoop& loop, std::uint16_t metrics_port = 0) {
     if (std::getenv("TAMBOUR_BENCH_OBSERVED") == nullptr && metrics_port == 0) return;
     if (metrics_port == 0 && wanted_scrapes() != 0) {
@@ -53,11 +53,11 @@ class Observed {
     loop.run();
   }
 
-  std::optional<Scraper> scraper_;
   tambour::metrics::Registry registry_;
   std::unique_ptr<tambour::inspector::Collector> collector_;
   std::unique_ptr<tambour::inspector::Inspector> inspector_;
   std::jthread thread_;
+  std::optional<Scraper> scraper_;  ///< Ends before the server of its metrics.
 };
 
 }  // namespace bench

@@ -43,14 +43,13 @@ Sample measure(const ServerProcess& server, HttpClients& clients, const ScrapeWo
 /// The rank, from 0, of the lower end of the interval that contains the median of `count` values
 /// with at least 95 %.
 std::size_t lower_rank(std::size_t count) {
-  const double all = std::pow(2.0, -double(count));
-  double below = all;
-  double probability = all;
+  double logarithm = -double(count) * std::log(2.0);  // The probability itself would become 0.
+  double below = std::exp(logarithm);
   std::size_t rank = 0;
   while (rank + 1 < count / 2) {
-    probability *= double(count - rank) / double(rank + 1);
-    if (below + probability > 0.025) break;
-    below += probability;
+    logarithm += std::log(double(count - rank) / double(rank + 1));
+    if (below + std::exp(logarithm) > 0.025) break;
+    below += std::exp(logarithm);
     ++rank;
   }
   return rank;
@@ -87,9 +86,13 @@ std::vector<Figure> measure_scrapes(const ServerProcess& server, HttpClients& cl
     return result;
   };
   static_cast<void>(sample(true));  // Connects.
+  if (scraper.count() == 0) fail("no metrics were received");
   const std::int64_t before = scraper.count();
   std::vector<Pair> pairs;
+  std::int64_t last = 0;
   while (scraper.count() - before < work.scrapes) {
+    if (pairs.size() % 100 == 99 && std::exchange(last, scraper.count()) == scraper.count())
+      fail("the scraper has ended");
     Pair pair;
     // In both orders, so that a trend cancels out.
     const bool is_first = pairs.size() % 2 == 0;

@@ -112,7 +112,7 @@ ServerProcess::ServerProcess(Serve serve, ServerOptions options) : port_(free_po
 }
 
 ServerProcess::~ServerProcess() {
-  scraper_.reset();  // Before its server, which it would miss.
+  scraper_.reset();  // Before its server: it fails if its connection is closed.
   kill(process_, SIGTERM);
   waitpid(process_, nullptr, 0);
   munmap(shared_, sizeof(SharedState));

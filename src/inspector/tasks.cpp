@@ -82,6 +82,7 @@ Task<> walk_tasks(std::shared_ptr<ObservedLoop> loop, std::shared_ptr<TaskAnswer
     if (!resumed) co_return;
   }
   std::vector<TaskRow> rows;
+  rows.reserve(selector.page_size());
   while (selector.move_row(rows)) {
     if (!slices.is_over()) continue;
     const Result<> resumed = co_await slices.next();
