@@ -33,7 +33,7 @@ std::string text_of(const ReceivedEvent& event) {
 }
 
 StreamReading read(std::string_view stream, const EventLimits& limits,
-             const std::function<std::size_t()>& next, bool in_own_blocks) {
+                   const std::function<std::size_t()>& next, bool in_own_blocks) {
   http::detail::event_source::EventParser parser(limits);
   StreamReading reading;
   Buffer input;
