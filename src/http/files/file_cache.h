@@ -80,7 +80,7 @@ class FileCache {
     std::int64_t used_at_ns = 0;
   };
   struct Hash {
-    using is_transparent = void;
+    using is_transparent = void;  // NOLINT(readability-identifier-naming): the standard's name.
     [[nodiscard]] std::size_t operator()(std::string_view text) const noexcept {
       return std::hash<std::string_view>()(text);
     }
