@@ -98,7 +98,7 @@ Scraper::~Scraper() {
 
 void Scraper::scrape(std::uint16_t port, int per_second) {
   const std::int64_t interval_ns = 1'000'000'000 / per_second;
-  std::int64_t due_ns = 0;
+  std::int64_t due_ns = now_ns();
   for (int fd = -1;;) {
     if (!shared_->enabled) {
       sleep_ns(200'000);
@@ -107,7 +107,8 @@ void Scraper::scrape(std::uint16_t port, int per_second) {
     }
     if (fd < 0) fd = connect_in_time(port);
     sleep_ns(due_ns - now_ns());
-    due_ns += interval_ns;
+    // A scraper that is late does not scrape more often after that.
+    due_ns = std::max(due_ns, now_ns() - interval_ns) + interval_ns;
     request_metrics(fd);
     ++shared_->count;
   }
