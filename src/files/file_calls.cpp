@@ -24,17 +24,11 @@ backend::System& system_of(EventLoop& loop) noexcept {
   return loop::core_of(loop).backend().system();
 }
 
-std::int64_t nanoseconds(const statx_timestamp& time) noexcept {
+/// `time`: a timespec or a statx_timestamp.
+std::int64_t nanoseconds(const auto& time) noexcept {
   constexpr std::int64_t seconds_max = 9'000'000'000;  // The year 2255.
   return std::clamp<std::int64_t>(time.tv_sec, -seconds_max, seconds_max) * 1'000'000'000 +
          time.tv_nsec;
-}
-
-statx_timestamp timestamp_of(const timespec& time) noexcept {
-  statx_timestamp timestamp{};
-  timestamp.tv_sec = time.tv_sec;
-  timestamp.tv_nsec = static_cast<std::uint32_t>(time.tv_nsec);
-  return timestamp;
 }
 
 /// Old filters of containers deny statx(2) with EPERM.
@@ -47,8 +41,8 @@ Result<FileVersion> version_by_fstat(backend::System& system, int fd, int error)
       .inode = found.st_ino,
       .size = static_cast<std::uint64_t>(found.st_size),
       .mode = found.st_mode,
-      .modified_ns = nanoseconds(timestamp_of(found.st_mtim)),
-      .changed_ns = nanoseconds(timestamp_of(found.st_ctim)),
+      .modified_ns = nanoseconds(found.st_mtim),
+      .changed_ns = nanoseconds(found.st_ctim),
   };
 }
 

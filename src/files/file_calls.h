@@ -26,7 +26,8 @@ struct FileVersion {
   bool operator==(const FileVersion&) const = default;
 };
 
-/// The version of an open file: statx(2). On a network file system, as far as the kernel knows.
+/// The version of an open file: statx(2), or fstat(2) where a filter denies it. On a network file
+/// system, as far as the kernel knows.
 [[nodiscard]] Result<FileVersion> version_of(EventLoop& loop, const File& file) noexcept;
 
 /// The version of the file that a path refers to. Fails with the errors of openat2(2), with EAGAIN
@@ -38,8 +39,9 @@ struct OpenedFile {
   File file;
   FileVersion version;
 };
-/// Opens a regular file or a directory for reading. Fails like version_of(), and with ENODEV if the
-/// path refers to something else. Throws std::bad_alloc.
+/// Opens a regular file or a directory for reading. Fails like version_of(), with EAGAIN if the
+/// file system has no block device, because it may have a server, for which open(2) would wait, and
+/// with ENODEV if the path refers to something else. Throws std::bad_alloc.
 [[nodiscard]] Result<OpenedFile> open_cached(EventLoop& loop, const char* path);
 
 /// Reads from the page cache. Returns false if not all bytes are in it, or if it is not known.

@@ -15,8 +15,9 @@ namespace tambour::detail::loop {
 /// the loop.
 class CallClock {
  public:
-  /// Uses the counter if it runs at a constant rate, also while the processor sleeps. Until its
-  /// rate is known, 10 ms later, now_ns() reads the clock. Not for loops with virtual time.
+  /// Uses the counter if it runs at a constant rate, also while the processor sleeps, and if the
+  /// kernel uses it. Until its rate is known, 10 ms later, now_ns() reads the clock. Not for loops
+  /// with virtual time.
   void use_counter() noexcept;
 
   /// The clock of the loop shows `now_ns`. Called in each iteration.
