@@ -91,6 +91,7 @@ Result<std::unique_ptr<Backend>> open_backend(const LoopOptions& options) {
   auto backend = open_backend_without_wake_up(options);
   if (!backend) return backend;
   if (auto opened = (*backend)->open_wake_up(); !opened) return std::unexpected(opened.error());
+  (*backend)->open_wait_timer();
   return backend;
 }
 

@@ -67,6 +67,15 @@ class Backend {
   /// appends completed operations to `ready`. May return early without events.
   virtual void poll(std::int64_t timeout_ns, base::ReadyQueue& ready) noexcept = 0;
 
+  /// Like poll(), but waits until monotonic_ns() is `until_ns`, or without limit if that is
+  /// end_of_time_ns. A loop with timers calls it for nearly every wait.
+  virtual void poll_until(std::int64_t until_ns, base::ReadyQueue& ready) noexcept {
+    poll(timeout_of(until_ns, monotonic_ns()), ready);
+  }
+
+  /// Opens what makes poll_until() cheaper, if that is possible. Call once, after open_wake_up().
+  virtual void open_wait_timer() noexcept {}
+
   /// Opens the descriptor that wake() needs, if open_backend() has not done so. Call once, on the
   /// loop's thread.
   virtual Result<> open_wake_up() noexcept { return {}; }
@@ -178,6 +187,12 @@ class Backend {
   }
   /// Called by the constructor, and by reopen() after it has succeeded.
   void from_environment() noexcept { process_ = base::process_number(); }
+
+  /// The timeout of a wait that begins now.
+  static std::int64_t timeout_of(std::int64_t until_ns, std::int64_t now_ns) noexcept {
+    if (until_ns == base::end_of_time_ns) return -1;
+    return until_ns > now_ns ? until_ns - now_ns : 0;
+  }
 
   BackendTraits traits_{};
   std::uint64_t system_calls_ = 0;

@@ -82,6 +82,16 @@ int Epoll::set(const Change& change) noexcept {
   return error;
 }
 
+/// Edge-triggered, so that a timer that has expired is reported once without being read.
+int Epoll::add_wait_timer(int fd, std::uint32_t generation) noexcept {
+  epoll_event event{};
+  event.events = EPOLLIN | EPOLLET;
+  set_data(event, fd, generation);
+  const int added =
+      system_call(Call::epoll_add, ::epoll_ctl, epoll_.get(), EPOLL_CTL_ADD, fd, &event);
+  return added == 0 ? 0 : errno;
+}
+
 /// On ENOMEM the array keeps its size; the next wait reports the remaining events.
 void Epoll::grow() noexcept {
   if (capacity_ >= capacity_max) return;

@@ -40,6 +40,7 @@ class Epoll {
   int reopen() noexcept { return open(); }
   void disown() noexcept { static_cast<void>(epoll_.release()); }
   int set(const Change& change) noexcept;
+  int add_wait_timer(int fd, std::uint32_t generation) noexcept;
   [[nodiscard]] int fd() const noexcept { return epoll_.get(); }
 
   template <class Sink>

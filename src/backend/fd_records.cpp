@@ -32,6 +32,14 @@ int FdRecords::grow(int fd) noexcept {
   return 0;
 }
 
+std::optional<std::uint32_t> FdRecords::take_generation(int fd) noexcept {
+  if (!has_record(fd) && grow(fd) != 0) return std::nullopt;
+  // The next registration of the record has the one after `generation`.
+  const std::uint32_t taken = at(fd).generation + 1;
+  at(fd).generation = taken + 1;
+  return taken;
+}
+
 bool FdRecords::deliver_to_all(FdRecord& record, Events got, base::ReadyQueue& ready) noexcept {
   bool delivered = false;
   for (detail::Operation* op = record.operations.front(); op != nullptr; op = op->next()) {

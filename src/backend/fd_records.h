@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include <tambour/detail/operation.h>
@@ -91,6 +92,10 @@ class FdRecords {
   [[nodiscard]] bool has_record(int fd) const noexcept {
     return fd >= 0 && static_cast<std::size_t>(fd) < records_.size();
   }
+
+  /// Returns a generation of `fd` for a registration whose events belong to no record; it differs
+  /// from those of all other registrations. Without a value if there is no memory for the record.
+  [[nodiscard]] std::optional<std::uint32_t> take_generation(int fd) noexcept;
 
   [[nodiscard]] std::size_t size() const noexcept { return records_.size(); }
   /// The records by descriptor; valid until one is added.

@@ -11,6 +11,8 @@
 //   int reopen() noexcept;                      as open(), with nothing registered
 //   int fd() const noexcept;                    optional: readable when wait() would report
 //   void disown() noexcept;                     optional: gives up its descriptor, see Backend
+//   int add_wait_timer(int fd, std::uint32_t generation) noexcept;
+//                                               optional: registers the timerfd of a WaitTimer
 //
 // It calls sink(fd, events, generation) for each ready descriptor, and sink.fail(fd, error) for
 // each descriptor that turns out to be closed.
@@ -28,6 +30,7 @@
 #include "backend/fd_records.h"
 #include "backend/io_uring/file_ring.h"
 #include "backend/mirror/mirror_set.h"
+#include "backend/wait_timer.h"
 #include "backend/wake_up.h"
 #include "base/failure.h"
 #include "base/probe.h"
@@ -124,6 +127,15 @@ class Readiness final : public Backend {
     wait(timeout_ns, ready);
   }
 
+  void poll_until(std::int64_t until_ns, base::ReadyQueue& ready) noexcept override {
+    poll(timeout_until(until_ns), ready);
+  }
+  void open_wait_timer() noexcept override {
+    if constexpr (has_wait_timer) {
+      if (wait_timer_.open()) add_wait_timer();
+    }
+  }
+
   Result<int> fd() noexcept override {
     // The caller waits with the descriptor: completions must make it readable.
     if (files_ != nullptr) files_->begin_wait();
@@ -151,6 +163,7 @@ class Readiness final : public Backend {
     // epoll set from another.
     if (wake_up_.is_open() ? !wake_up_.is_lost() : is_of_this_process()) return true;
     wake_up_.disown();
+    wait_timer_.disown();
     if constexpr (requires { poller_.disown(); }) poller_.disown();
     mirror_.disown();
     if (files_ != nullptr) files_->disown();
@@ -162,16 +175,29 @@ class Readiness final : public Backend {
     if (wake_up_.submitted()) records_.cancel(wake_up_);
     if (files_ != nullptr) files_->close_in_child();
     files_were_opened_ = false;
+    // The child shares the timerfd with the parent.
+    const bool had_wait_timer = wait_timer_.was_opened();
+    wait_timer_.close();
     if (const int error = poller_.reopen()) return base::failure(error);
     if (const int error = mirror_.reopen()) return base::failure(error);
     records_.disarm_all();
     from_environment();
     if (!wake_up_.is_open()) return {};
-    return open_wake_up();
+    auto opened = open_wake_up();
+    if (opened && had_wait_timer) open_wait_timer();
+    return opened;
   }
 
  private:
   static constexpr bool has_fd = requires(const Poller& poller) { poller.fd(); };
+  static constexpr bool has_wait_timer =
+      requires(Poller& poller) { poller.add_wait_timer(0, std::uint32_t{}); };
+  /// In place of a WaitTimer.
+  struct NoWaitTimer {
+    static constexpr bool was_opened() noexcept { return false; }
+    static constexpr void close() noexcept {}
+    static constexpr void disown() noexcept {}
+  };
   /// In place of a MirrorSet.
   struct NoMirror {
     static constexpr bool is_always_ready() noexcept { return false; }
@@ -183,6 +209,29 @@ class Readiness final : public Backend {
       : submission_entries_(options.submission_entries),
         completion_entries_(options.completion_entries) {
     traits_ = Poller::traits;
+  }
+
+  /// Returns the timeout of a wait until `until_ns`.
+  [[nodiscard]] std::int64_t timeout_until(std::int64_t until_ns) noexcept {
+    if constexpr (has_wait_timer) {
+      if (wait_timer_.ends_by(until_ns)) return -1;
+    }
+    const std::int64_t timeout_ns = timeout_of(until_ns, base::monotonic_ns());
+    if constexpr (has_wait_timer) {
+      if (wait_timer_.suits(timeout_ns)) [[unlikely]] {
+        ++system_calls_;
+        TAMBOUR_PROBE1(wait_timer, timeout_ns);
+        if (wait_timer_.set(until_ns)) return -1;
+      }
+    }
+    return timeout_ns;
+  }
+
+  void add_wait_timer() noexcept {
+    const auto generation = records_.take_generation(wait_timer_.fd());
+    if (generation && poller_.add_wait_timer(wait_timer_.fd(), *generation) == 0)
+      return wait_timer_.note_added(*generation);
+    wait_timer_.close();
   }
 
   void wait(std::int64_t timeout_ns, base::ReadyQueue& ready) noexcept {
@@ -230,6 +279,9 @@ class Readiness final : public Backend {
     void operator()(int fd, Events events, std::uint32_t generation) const noexcept {
       FdRecord& record = records[fd];
       if (is_stranger(record, generation)) {
+        if constexpr (has_wait_timer) {
+          if (self.wait_timer_.is(fd, generation)) return self.wait_timer_.note_expired();
+        }
         // The file of this registration was closed here, but a duplicate (dup(2), fork(2)) keeps it
         // open, and epoll_ctl(2) cannot reach the registration.
         self.stale_events_ = true;
@@ -366,6 +418,9 @@ class Readiness final : public Backend {
     // If a new set cannot be opened, keep the old one and its spurious wakeups; the next one tries
     // again.
     if (poller_.reopen() != 0) return;
+    if constexpr (has_wait_timer) {
+      if (wait_timer_.is_open()) add_wait_timer();
+    }
     constexpr std::size_t removals_least = 64;
     removals_due_ = std::max(records_.disarm_all(), removals_least);
   }
@@ -375,6 +430,7 @@ class Readiness final : public Backend {
   Poller poller_;
   FdRecords records_;
   WakeUp wake_up_{records_};
+  [[no_unique_address]] std::conditional_t<has_wait_timer, WaitTimer, NoWaitTimer> wait_timer_;
   [[no_unique_address]] std::conditional_t<has_fd, NoMirror, MirrorSet> mirror_;
   unsigned submission_entries_;
   unsigned completion_entries_;

@@ -89,6 +89,8 @@ enum class Call : std::uint8_t {
   timerfd_create,
   timerfd_read,
   timerfd_set,
+  wait_timer_create,  ///< timerfd_create(2) for waits, which have timeouts instead.
+  wait_timer_set,
   waitid,
   write,
 };

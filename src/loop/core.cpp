@@ -284,16 +284,11 @@ bool Core::spin(std::int64_t until_ns) noexcept {
 
 /// Inlined, like dispatch(): with one connection that is busy, each request has its own iteration.
 [[gnu::always_inline]] inline void Core::sleep(std::int64_t until_ns) noexcept {
-  std::int64_t timeout_ns = -1;
+  constexpr std::int64_t at_once = 0;
   if ((collect_io_ns_ | collect_timeout_ns_) != 0) until_ns = collect(until_ns);
-  if (until_ns != base::end_of_time_ns) {
-    // Reads the clock again, because the callbacks of this iteration took time.
-    timeout_ns = until_ns - clock_ns();
-    if (timeout_ns < 0) timeout_ns = 0;
-  }
   ++stats_.waits;
   sleeping_.store(true, std::memory_order_seq_cst);
-  backend_->poll(must_return() ? 0 : timeout_ns, ready_);
+  backend_->poll_until(must_return() ? at_once : until_ns, ready_);
   sleeping_.store(false, std::memory_order_relaxed);
 }
 

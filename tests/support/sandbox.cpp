@@ -47,6 +47,17 @@ bool forbid_pidfd_send_signal(int error) {
   return install(filter);
 }
 
+bool forbid_timerfd(int error) {
+  sock_filter filter[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_timerfd_create, 1, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_timerfd_settime, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, fail_with(error)),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  return install(filter);
+}
+
 bool kill_for_new_calls() {
   sock_filter filter[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),

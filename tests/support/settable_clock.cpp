@@ -33,6 +33,9 @@ int clock_gettime(clockid_t clock, timespec* now) noexcept {
 }
 
 int timerfd_settime(int fd, int flags, const itimerspec* wanted, itimerspec* old) noexcept {
+  // Other timerfds are those of waits.
+  if ((flags & TFD_TIMER_CANCEL_ON_SET) == 0)
+    return static_cast<int>(::syscall(SYS_timerfd_settime, fd, flags, wanted, old));
   settable.timerfd = fd;
   itimerspec real = *wanted;
   const std::int64_t wanted_ns =
