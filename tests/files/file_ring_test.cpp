@@ -84,7 +84,7 @@ TEST(FileRingNextToEpoll, is_created_by_the_first_file_operation) {
   EventLoop loop({.backend = BackendKind::epoll});
   loop.run_ready();
   const std::size_t without = test::open_descriptors();
-  EXPECT_EQ(without, before + 2);  // The epoll set and the eventfd.
+  EXPECT_EQ(without, before + 3);  // The epoll set, the eventfd and the timerfd.
   if (!has_ring(loop)) GTEST_SKIP() << "rings are forbidden";
   EXPECT_EQ(test::open_descriptors(), without + 1);
   EXPECT_TRUE(has_ring(loop));
