@@ -19,8 +19,9 @@ namespace tambour::detail::backend {
 /// cannot be opened, registered or armed, it stays closed, and all waits have timeouts.
 class WaitTimer {
  public:
-  /// Shorter waits have timeouts, which are subject to the timer slack of the thread.
-  static constexpr std::int64_t wait_min_ns = base::ns_per_s;
+  /// Shorter waits have timeouts, which are subject to the timer slack of the thread. Longer than a
+  /// usual request, and short enough for a program with a timer that repeats in each second.
+  static constexpr std::int64_t wait_min_ns = base::ns_per_s / 10;
 
   /// Returns false if no timerfd is available: for lack of descriptors or memory, or because a
   /// seccomp filter forbids it.
