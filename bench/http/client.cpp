@@ -148,6 +148,7 @@ void HttpClients::watch(Connection& connection, bool waits_to_send) {
 void HttpClients::receive(Connection& connection) {
   const ssize_t got = connection.channel->receive(buffer_.data(), buffer_.size());
   if (got < 0 && errno == EAGAIN) return;
+  if (got <= 0 && connection.missing == 0) return open(connection);
   if (got <= 0) fail("client: the server closed a connection");
   if (std::size_t(got) > connection.missing) fail("client: the size of a response has changed");
   if (connection.at_start && std::size_t(got) >= status_line.size() &&
@@ -199,7 +200,7 @@ void HttpClients::run_count(std::int64_t responses) {
 
 void HttpClients::request_each(int in_flight_max) {
   at_once_ = false;
-  const std::vector<Connection*> all = std::exchange(unused_, {});
+  const std::deque<Connection*> all = std::exchange(unused_, {});
   std::size_t begun = 0;
   while (unused_.size() < all.size()) {
     while (begun < all.size() && begun < unused_.size() + std::size_t(in_flight_max))
@@ -216,8 +217,8 @@ std::vector<std::int64_t> HttpClients::run_at_rate(double per_second, double sec
   double due = double(begin);
   for (auto now = begin; now < end; now = now_ns()) {
     while (due <= double(now) && !unused_.empty()) {
-      Connection& connection = *unused_.back();
-      unused_.pop_back();
+      Connection& connection = *unused_.front();
+      unused_.pop_front();
       connection.due_ns = std::int64_t(due);
       due += 1e9 / per_second;
       request(connection);

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -47,8 +48,10 @@ class HttpClients {
   /// responses were received.
   void request_each(int in_flight_max);
 
-  /// Sends requests at a fixed rate, one at a time on a connection. Returns for each response the
-  /// nanoseconds since its request was due: if all connections are in use, the request waits.
+  /// Sends requests at a fixed rate, one at a time on a connection, and on the connections in turn.
+  /// Returns for each response the nanoseconds since its request was due: if all connections are in
+  /// use, the request waits. A connection that the server has closed because it was not used for
+  /// too long is opened again.
   std::vector<std::int64_t> run_at_rate(double per_second, double seconds);
 
  private:
@@ -86,7 +89,7 @@ class HttpClients {
   std::int64_t responses_ = 0;
   bool at_once_ = false;  ///< The next requests are sent at once.
   std::vector<Connection> connections_;
-  std::vector<Connection*> unused_;
+  std::deque<Connection*> unused_;  ///< The one that was used last is at the end.
   std::vector<std::int64_t> latencies_;
   std::vector<char> buffer_;
 };
