@@ -20,9 +20,9 @@ class Scraper {
   Scraper(const Scraper&) = delete;
   Scraper& operator=(const Scraper&) = delete;
 
-  void resume() { shared_->enabled = true; }
+  void resume() const { shared_->enabled = true; }
   /// A request may be in flight.
-  void pause() { shared_->enabled = false; }
+  void pause() const { shared_->enabled = false; }
   /// Responses that have arrived.
   std::int64_t count() const { return shared_->count; }
 

@@ -128,6 +128,7 @@ bool ServerProcess::is_waiting() const {
 }
 
 void ServerProcess::wait_until_idle() const {
+  if (scraper_) scraper_->pause();
   std::int64_t before = -1;
   int quiet = 0;
   wait_for(
@@ -140,6 +141,7 @@ void ServerProcess::wait_until_idle() const {
         return quiet == 10;
       },
       process_, "does not become idle");
+  if (scraper_) scraper_->resume();
 }
 
 std::int64_t ServerProcess::heap_bytes() const {

@@ -31,7 +31,7 @@ class ServerProcess {
   /// Of the process and those that it has started.
   std::int64_t cpu_ns() const;
 
-  /// Waits until the server has processed everything that was sent to it.
+  /// Waits until the server has processed everything that was sent to it. Pauses the scraper.
   void wait_until_idle() const;
 
   /// Bytes allocated with malloc(3), overhead included. The server must be idle.
