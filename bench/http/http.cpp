@@ -43,8 +43,8 @@ struct Parameters {
   int pipelined = 1;
   int rate = 0;  ///< 0: as fast as the server answers.
   int requests = 0;
-  int scrapes = 1;
-  int scrape_rate = 1;
+  int scrapes = 1000;
+  int scrape_rate = 10;
   int burst = 1;
   int milliseconds = 0;
   std::uint16_t metrics_port = 0;
@@ -246,8 +246,11 @@ void add_options(CommandLine& line, Parameters& parameters) {
   line.add_command("scrapes", "requests during scrapes of the metrics, for Tambour");
   add_common();
   line.add("--rate", parameters.rate, "requests per second; 0: as many as possible", 0, 10'000'000);
-  line.add("--scrapes", parameters.scrapes, "scrapes in all", 1, 1'000'000);
-  line.add("--scrape-rate", parameters.scrape_rate, "scrapes per second", 1, 100'000);
+  line.add_optional("--scrapes", parameters.scrapes, "scrapes in all; by default 1,000", 1,
+                    1'000'000);
+  line.add_optional("--scrape-rate", parameters.scrape_rate,
+                    "scrapes per second; by default 10, so that 1,000 take 200 s, with the pauses", 1,
+                    100'000);
   line.add_command("serve", "only the server, for other clients");
   add_size();
   add_tls();

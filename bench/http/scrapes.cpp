@@ -1,5 +1,7 @@
 #include "http/scrapes.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -40,6 +42,21 @@ Sample measure(const ServerProcess& server, HttpClients& clients, const ScrapeWo
           .p99 = at(0.99)};
 }
 
+/// Processor time of the server for a scrape while it has nothing else to do. Less than the time
+/// after which servers close connections without requests.
+double scrape_cpu_ns(const ServerProcess& server, const Scraper& scraper) {
+  constexpr unsigned measured_us = 5'000'000;
+  server.wait_until_idle();
+  const std::int64_t before = scraper.count();
+  const std::int64_t cpu_before = server.cpu_ns();
+  scraper.resume();
+  usleep(measured_us);
+  scraper.pause();
+  server.wait_until_idle();
+  const auto count = double(std::max<std::int64_t>(scraper.count() - before, 1));
+  return double(server.cpu_ns() - cpu_before) / count;
+}
+
 /// The rank, from 0, of the lower end of the interval that contains the median of `count` values
 /// with at least 95 %.
 std::size_t lower_rank(std::size_t count) {
@@ -77,7 +94,7 @@ void append_ratio(std::vector<Figure>& figures, const std::vector<Pair>& pairs,
 
 std::vector<Figure> measure_scrapes(const ServerProcess& server, HttpClients& clients,
                                     const ScrapeWork& work) {
-  Scraper scraper(work.metrics_port, work.per_second);
+  const Scraper scraper(work.metrics_port, work.per_second);
   const auto sample = [&](bool is_scraped) {
     feed_watchdog();
     if (is_scraped) scraper.resume();
@@ -87,6 +104,7 @@ std::vector<Figure> measure_scrapes(const ServerProcess& server, HttpClients& cl
   };
   static_cast<void>(sample(true));  // Connects.
   if (scraper.count() == 0) fail("no metrics were received");
+  const double scrape_ns = scrape_cpu_ns(server, scraper);
   const std::int64_t before = scraper.count();
   std::vector<Pair> pairs;
   std::int64_t last = 0;
@@ -103,6 +121,7 @@ std::vector<Figure> measure_scrapes(const ServerProcess& server, HttpClients& cl
   std::vector<Figure> figures;
   figures.push_back({"pairs", double(pairs.size())});
   figures.push_back({"scrapes", double(scraper.count() - before)});
+  figures.push_back({"scrape_cpu_ns", scrape_ns});
   append_ratio(figures, pairs, &Sample::cpu, {"cpu_more", "cpu_more_low", "cpu_more_high"});
   append_ratio(figures, pairs, &Sample::interval,
                {"interval_more", "interval_more_low", "interval_more_high"});
