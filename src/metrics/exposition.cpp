@@ -3,12 +3,7 @@
 #include <tambour/metrics/exposition.h>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
-#include <cmath>
-#include <concepts>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,77 +13,27 @@
 namespace tambour::metrics {
 namespace {
 
+using detail::append_integer;
+using detail::append_number;
 using detail::Description;
+using detail::FamilyTexts;
 using detail::Kind;
-
-constexpr std::string_view total = "_total";
-
-void append_integer(std::string& to, std::integral auto number) {
-  std::array<char, 24> digits{};
-  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
-  to.append(digits.data(), end);
-}
-
-/// A text that is read as the same number: most numbers are counts, and an integer is written
-/// several times as fast as the shortest text of a fraction.
-void append_number(std::string& to, double number) {
-  constexpr double exact_max = 1e15;
-  if (std::abs(number) < exact_max && number == std::trunc(number)) {
-    append_integer(to, static_cast<std::int64_t>(number));
-  } else if (std::isnan(number)) {
-    to += "NaN";
-  } else if (std::isinf(number)) {
-    to += number < 0 ? "-Inf" : "+Inf";
-  } else {
-    std::array<char, 32> digits{};
-    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
-    to.append(digits.data(), end);
-  }
-}
-
-/// OpenMetrics wants bounds of buckets that can be told from integers.
-void append_bound(std::string& to, double bound, Format format) {
-  const std::size_t begin = to.size();
-  append_number(to, bound);
-  if (format == Format::open_metrics && to.find_first_of(".eI", begin) == std::string::npos)
-    to += ".0";
-}
-
-std::string_view name_of(Kind kind) noexcept {
-  switch (kind) {
-    case Kind::counter:
-      return "counter";
-    case Kind::gauge:
-      return "gauge";
-    case Kind::histogram:
-      return "histogram";
-  }
-  return "unknown";
-}
 
 /// Appends the lines of one metric.
 class FamilyWriter {
  public:
   FamilyWriter(std::string& to, const detail::Family& family, Format format) noexcept
-      : to_(to), family_(family), description_(family.description()), format_(format) {}
+      : to_(to),
+        family_(family),
+        description_(family.description()),
+        texts_(family.texts(format)) {}
 
-  void append_head() {
-    const bool is_open_metrics = format_ == Format::open_metrics;
-    std::string_view name = description_.name;
-    if (is_open_metrics && description_.kind == Kind::counter) name.remove_suffix(total.size());
-    if (!family_.help().empty()) {
-      to_.append("# HELP ").append(name).append(" ");
-      detail::append_escaped(to_, family_.help(), is_open_metrics);
-      to_ += '\n';
-    }
-    to_.append("# TYPE ").append(name).append(" ").append(name_of(description_.kind)).append("\n");
-  }
+  void append_head() { to_.append(texts_.head()); }
 
   void append_computed(std::string_view labels, const HistogramValue& value) {
     if (description_.kind == Kind::histogram) {
       append_histogram(
-          labels, description_.bounds,
-          [&value](std::size_t i) { return i < value.counts.size() ? value.counts[i] : 0; },
+          labels, [&value](std::size_t i) { return i < value.counts.size() ? value.counts[i] : 0; },
           value.sum);
       return;
     }
@@ -110,8 +55,8 @@ class FamilyWriter {
       case Kind::histogram: {
         const Histogram histogram = family_.histogram(series);
         append_histogram(
-            series.labels, histogram.bounds(),
-            [&histogram](std::size_t i) { return histogram.count(i); }, histogram.sum());
+            series.labels, [&histogram](std::size_t i) { return histogram.count(i); },
+            histogram.sum());
         break;
       }
     }
@@ -119,24 +64,19 @@ class FamilyWriter {
 
  private:
   /// "name_suffix{label="value",le="bound"} ".
-  void append_name(std::string_view suffix, std::string_view labels,
-                   const double* bound = nullptr) {
+  void append_name(std::string_view suffix, std::string_view labels, std::string_view bound = {}) {
     to_.append(description_.name).append(suffix);
-    if (labels.empty() && bound == nullptr) {
+    if (labels.empty() && bound.empty()) {
       to_ += ' ';
       return;
     }
     to_.append("{").append(labels);
-    if (bound != nullptr) {
-      to_ += labels.empty() ? "le=\"" : ",le=\"";
-      append_bound(to_, *bound, format_);
-      to_ += '"';
-    }
-    to_ += "} ";
+    if (!labels.empty() && !bound.empty()) to_ += ',';
+    to_.append(bound).append("} ");
   }
 
   void append_count(std::string_view suffix, std::string_view labels, std::uint64_t count,
-                    const double* bound = nullptr) {
+                    std::string_view bound = {}) {
     append_name(suffix, labels, bound);
     append_integer(to_, count);
     to_ += '\n';
@@ -144,13 +84,11 @@ class FamilyWriter {
 
   /// `count_of` returns the number of values in one bucket.
   template <class CountOf>
-  void append_histogram(std::string_view labels, std::span<const double> bounds, CountOf count_of,
-                        double sum) {
+  void append_histogram(std::string_view labels, CountOf count_of, double sum) {
     std::uint64_t count = 0;
-    for (std::size_t i = 0; i <= bounds.size(); ++i) {
-      const double bound = i == bounds.size() ? HUGE_VAL : bounds[i];
+    for (std::size_t i = 0; i <= description_.bounds.size(); ++i) {
       count += count_of(i);
-      append_count("_bucket", labels, count, &bound);
+      append_count("_bucket", labels, count, texts_.bound(i));
     }
     append_name("_sum", labels);
     append_number(to_, sum);
@@ -161,7 +99,7 @@ class FamilyWriter {
   std::string& to_;
   const detail::Family& family_;
   const Description& description_;
-  Format format_;
+  const FamilyTexts& texts_;
 };
 
 }  // namespace
@@ -181,18 +119,20 @@ bool Exposition::next(std::string& text, std::size_t series_max) {
       --left;
       if (!std::exchange(has_head_, true)) writer.append_head();
     };
+    if (!family->is_computed()) {
+      for (const detail::Series* series; (series = family->series(series_)) != nullptr; ++series_) {
+        if (left == 0) return true;
+        write_head();
+        writer.append_series(*series);
+      }
+      continue;
+    }
     for (; const auto computed = family->computed(series_); ++series_) {
       if (left == 0 && !computed->function->is_removed()) return true;
       HistogramValue value;
       if (!computed->function->compute(value)) continue;
       write_head();
       writer.append_computed(computed->labels, value);
-    }
-    if (family->is_computed()) continue;
-    for (const detail::Series* series; (series = family->series(series_)) != nullptr; ++series_) {
-      if (left == 0) return true;
-      write_head();
-      writer.append_series(*series);
     }
   }
   if (format_ == Format::open_metrics) text += "# EOF\n";

@@ -47,17 +47,6 @@ double Histogram::sum() const noexcept { return detail::double_sum_of(cells_, bo
 
 namespace detail {
 
-void append_escaped(std::string& to, std::string_view text, bool quotes) {
-  for (const char c : text) {
-    if (c == '\n') {
-      to += "\\n";
-      continue;
-    }
-    if (c == '\\' || (quotes && c == '"')) to += '\\';
-    to += c;
-  }
-}
-
 std::string label_text(const std::vector<std::string>& names,
                        const std::vector<std::string>& values) {
   std::string text;
@@ -72,24 +61,24 @@ std::string label_text(const std::vector<std::string>& names,
 
 void Registered::remove() noexcept {
   const std::lock_guard lock(mutex_);
-  function_ = nullptr;
+  number_ = nullptr;
+  buckets_ = nullptr;
 }
 
 bool Registered::is_removed() const noexcept {
   const std::lock_guard lock(mutex_);
-  return !function_;
+  return !number_ && !buckets_;
 }
 
 bool Registered::compute(HistogramValue& value) {
   const std::lock_guard lock(mutex_);
-  if (!function_) return false;
-  value = function_();
+  if (number_) {
+    value.sum = number_();
+    return true;
+  }
+  if (!buckets_) return false;
+  value = buckets_();
   return true;
-}
-
-bool Family::is_computed() const {
-  const std::lock_guard lock(mutex_);
-  return !functions_.empty();
 }
 
 bool Family::add_function(Computed computed) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -13,28 +12,22 @@
 #include <utility>
 #include <vector>
 
+#include <tambour/metrics/exposition.h>
 #include <tambour/metrics/registry.h>
 
 #include "metrics/cells.h"
+#include "metrics/text.h"
 
 namespace tambour::metrics::detail {
-
-enum class Kind : std::uint8_t { counter, gauge, histogram };
-
-/// What a metric is: what a second registration of its name must agree on.
-struct Description {
-  std::string name{};
-  Kind kind = Kind::counter;
-  std::vector<std::string> labels{};
-  std::vector<double> bounds{};  ///< Of histograms.
-
-  bool operator==(const Description&) const = default;
-};
 
 /// A function that computes a metric, until it is removed.
 class Registered {
  public:
-  explicit Registered(std::function<HistogramValue()> function) : function_(std::move(function)) {}
+  using Number = std::function<double()>;
+  using Buckets = std::function<HistogramValue()>;
+
+  explicit Registered(Number number) : number_(std::move(number)) {}
+  explicit Registered(Buckets buckets) : buckets_(std::move(buckets)) {}
 
   /// Waits for a call by another thread.
   void remove() noexcept;
@@ -44,7 +37,8 @@ class Registered {
 
  private:
   mutable std::mutex mutex_;
-  std::function<HistogramValue()> function_;
+  Number number_;    ///< Of counters and gauges.
+  Buckets buckets_;  ///< Of histograms.
 };
 
 /// A series that a function computes.
@@ -60,21 +54,26 @@ struct Series {
   std::string labels;  ///< See label_text().
 };
 
-/// `quotes` are escaped in values of labels, and in all texts of OpenMetrics.
-void append_escaped(std::string& to, std::string_view text, bool quotes);
 /// As in the text formats, without braces: written when a series is added, not in each exposition.
 [[nodiscard]] std::string label_text(const std::vector<std::string>& names,
                                      const std::vector<std::string>& values);
 
 class Family {
  public:
-  Family(Description description, std::string help, std::size_t series_max)
-      : description_(std::move(description)), help_(std::move(help)), series_max_(series_max) {}
+  /// If `is_computed`, functions compute the metric, which then has no other series.
+  Family(Description description, std::string help, std::size_t series_max, bool is_computed)
+      : description_(std::move(description)),
+        help_(std::move(help)),
+        texts_(description_, help_, Format::prometheus_text),
+        open_metrics_texts_(description_, help_, Format::open_metrics),
+        series_max_(series_max),
+        is_computed_(is_computed) {}
 
   [[nodiscard]] const Description& description() const noexcept { return description_; }
-  [[nodiscard]] const std::string& help() const noexcept { return help_; }
-  /// True if functions compute the metric, which then has no other series.
-  [[nodiscard]] bool is_computed() const;
+  [[nodiscard]] const FamilyTexts& texts(Format format) const noexcept {
+    return format == Format::open_metrics ? open_metrics_texts_ : texts_;
+  }
+  [[nodiscard]] bool is_computed() const noexcept { return is_computed_; }
   /// Adds a function for these values. Returns false if there is one, unless it was removed.
   [[nodiscard]] bool add_function(Computed computed);
   /// The function with this number; null if there is none.
@@ -96,7 +95,10 @@ class Family {
 
   const Description description_;
   const std::string help_;
+  const FamilyTexts texts_;
+  const FamilyTexts open_metrics_texts_;
   const std::size_t series_max_;
+  const bool is_computed_;
   mutable std::mutex mutex_;
   std::vector<std::shared_ptr<const Computed>> functions_;
   CellBlocks cells_;

@@ -89,8 +89,8 @@ std::pair<std::vector<std::string>, std::vector<std::string>> split(Labels label
   return parts;
 }
 
-std::function<HistogramValue()> number_of(std::function<double()> function) {
-  return [function = std::move(function)] { return HistogramValue{.sum = function()}; };
+std::shared_ptr<detail::Registered> computed_by(auto function) {
+  return std::make_shared<detail::Registered>(std::move(function));
 }
 
 }  // namespace
@@ -102,11 +102,8 @@ detail::Family* Registry::State::find_name(std::string_view name) noexcept {
   return found != families_.end() ? found->get() : nullptr;
 }
 
-detail::Family& Registry::State::add(Description description, std::string help,
-                                     std::size_t series_max) {
-  families_.push_back(
-      std::make_unique<detail::Family>(std::move(description), std::move(help), series_max));
-  return *families_.back();
+detail::Family& Registry::State::add(std::unique_ptr<detail::Family> family) {
+  return *families_.emplace_back(std::move(family));
 }
 
 detail::Family& Registry::State::find(Description description, std::string help,
@@ -114,22 +111,23 @@ detail::Family& Registry::State::find(Description description, std::string help,
   check(description);
   const std::lock_guard lock(mutex_);
   detail::Family* const found = find_name(description.name);
-  if (found == nullptr) return add(std::move(description), std::move(help), series_max);
+  if (found == nullptr)
+    return add(std::make_unique<detail::Family>(std::move(description), std::move(help), series_max,
+                                                false));
   if (found->description() != description || found->is_computed()) fail_for_name(description.name);
   return *found;
 }
 
 Registration Registry::State::add_function(Description description, std::string help,
                                            std::vector<std::string> values,
-                                           std::function<HistogramValue()> function) {
+                                           std::shared_ptr<detail::Registered> registered) {
   check(description);
-  auto registered = std::make_shared<detail::Registered>(std::move(function));
   const std::string name = description.name;
   const std::lock_guard lock(mutex_);
   detail::Family* found = find_name(name);
-  const bool is_new = found == nullptr;
-  if (is_new) {
-    found = &add(std::move(description), std::move(help), 0);
+  if (found == nullptr) {
+    found =
+        &add(std::make_unique<detail::Family>(std::move(description), std::move(help), 0, true));
   } else if (!found->is_computed() || found->description() != description) {
     fail_for_name(name);
   }
@@ -207,7 +205,7 @@ Registration Registry::counter_function(std::string name, std::string help, Labe
   auto [names, values] = split(std::move(labels));
   return state_->add_function(
       {.name = std::move(name), .kind = Kind::counter, .labels = std::move(names)}, std::move(help),
-      std::move(values), number_of(std::move(function)));
+      std::move(values), computed_by(std::move(function)));
 }
 
 Registration Registry::gauge_function(std::string name, std::string help, Labels labels,
@@ -215,7 +213,7 @@ Registration Registry::gauge_function(std::string name, std::string help, Labels
   auto [names, values] = split(std::move(labels));
   return state_->add_function(
       {.name = std::move(name), .kind = Kind::gauge, .labels = std::move(names)}, std::move(help),
-      std::move(values), number_of(std::move(function)));
+      std::move(values), computed_by(std::move(function)));
 }
 
 Registration Registry::histogram_function(std::string name, std::string help, Labels labels,
@@ -223,7 +221,7 @@ Registration Registry::histogram_function(std::string name, std::string help, La
                                           std::function<HistogramValue()> function) {
   auto [names, values] = split(std::move(labels));
   return state_->add_function(describe_histogram(std::move(name), std::move(names), bounds),
-                              std::move(help), std::move(values), std::move(function));
+                              std::move(help), std::move(values), computed_by(std::move(function)));
 }
 
 template <>

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -23,14 +22,14 @@ class Registry::State {
   /// `values` are those of the labels. Aborts if there is such a series.
   Registration add_function(detail::Description description, std::string help,
                             std::vector<std::string> values,
-                            std::function<HistogramValue()> function);
+                            std::shared_ptr<detail::Registered> registered);
 
   /// The family with this number, in the order in which they were added; nullptr if there is none.
   [[nodiscard]] detail::Family* family(std::size_t index) const;
 
  private:
   detail::Family* find_name(std::string_view name) noexcept;
-  detail::Family& add(detail::Description description, std::string help, std::size_t series_max);
+  detail::Family& add(std::unique_ptr<detail::Family> family);
 
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<detail::Family>> families_;
