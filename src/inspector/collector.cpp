@@ -268,6 +268,7 @@ http::Handler Collector::handler() {
   };
   return [answer, state = state_, send = http::metrics_handler(state_->registry())](
              http::Request& request, http::Response& response) {
+    if (!state->has_samples()) return send.run(request, response);
     return answer(state, send, request, response);
   };
 }

@@ -64,6 +64,11 @@ class Collector::State : public std::enable_shared_from_this<State> {
   }
   void add_loop(const std::shared_ptr<ObservedLoop>& loop);
   void keep(metrics::Registration registration);
+  /// False if refresh() has nothing to do: all values are read when they are formatted.
+  [[nodiscard]] bool has_samples() {
+    const std::lock_guard lock(mutex_);
+    return !samples_.empty();
+  }
 
   /// The collector is destroyed.
   void clear() noexcept;

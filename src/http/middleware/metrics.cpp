@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -222,12 +223,14 @@ bool append_slice(const detail::loop::Core& core, metrics::Exposition& expositio
 }
 
 Task<> send_metrics(const metrics::Registry& registry, Request& request, Response& response) {
+  constexpr std::size_t usual_bytes = 4096;
   const metrics::Format format = format_for(request.headers());
   response.headers().set("Content-Type", metrics::content_type(format));
   response.headers().set("Vary", "Accept");
   const detail::loop::Core& core = detail::loop::core_of(request.connection().loop());
   metrics::Exposition exposition(registry, format);
   std::string text;
+  text.reserve(usual_bytes);
   bool more = append_slice(core, exposition, text);
   if (!more) {
     response.send(std::move(text));
