@@ -249,8 +249,8 @@ void add_options(CommandLine& line, Parameters& parameters) {
   line.add_optional("--scrapes", parameters.scrapes, "scrapes in all; by default 1,000", 1,
                     1'000'000);
   line.add_optional("--scrape-rate", parameters.scrape_rate,
-                    "scrapes per second; by default 10, so that 1,000 take 200 s, with the pauses", 1,
-                    100'000);
+                    "scrapes per second; by default 10, so that 1,000 take 200 s, with the pauses",
+                    1, 100'000);
   line.add_command("serve", "only the server, for other clients");
   add_size();
   add_tls();
