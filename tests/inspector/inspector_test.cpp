@@ -1,6 +1,8 @@
 // inspector::Inspector: its pages, and who may see them.
 #include <tambour/inspector/inspector.h>
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -151,11 +153,11 @@ TEST(PageSelectors, select_what_sorting_all_rows_would) {
 }
 
 /// Processor time of the callbacks of iterations: unlike the lag histogram, without the time for
-/// which the machine ran other threads.
+/// which the machine ran other threads. It includes interrupts, and what a hypervisor takes.
 class IterationTimes {
  public:
   explicit IterationTimes(EventLoop& loop)
-      : begin_(loop, HookPoint::check, [this] { began_ns_ = now_ns(); }),
+      : begin_(loop, HookPoint::check, [this] { begin(); }),
         end_(loop, HookPoint::prepare, [this] { note(now_ns()); }) {
     begin_.start();
     end_.start();
@@ -164,9 +166,16 @@ class IterationTimes {
   /// What follows runs between iterations.
   void interrupt() { began_ns_ = 0; }
 
+  struct Long {
+    std::int64_t ns = 0;
+    long page_faults = 0;
+    long preemptions = 0;
+    std::string path{};
+  };
   int iterations = 0;
-  int longer_than_1_ms = 0;
+  std::vector<Long> longer_than_1_ms;
   std::int64_t longest_ns = 0;
+  std::string path{};  ///< What is requested.
 
  private:
   static std::int64_t now_ns() {
@@ -174,14 +183,29 @@ class IterationTimes {
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
     return std::int64_t{used.tv_sec} * 1'000'000'000 + used.tv_nsec;
   }
+  static rusage usage() {
+    rusage used{};
+    getrusage(RUSAGE_THREAD, &used);
+    return used;
+  }
+  void begin() {
+    before_ = usage();
+    began_ns_ = now_ns();
+  }
   void note(std::int64_t ended_ns) {
     if (began_ns_ == 0) return;
     const std::int64_t took_ns = ended_ns - std::exchange(began_ns_, 0);
     ++iterations;
-    if (took_ns > 1'000'000) ++longer_than_1_ms;
     longest_ns = std::max(longest_ns, took_ns);
+    if (took_ns <= 1'000'000) return;
+    const rusage after = usage();
+    longer_than_1_ms.push_back({.ns = took_ns,
+                                .page_faults = after.ru_minflt - before_.ru_minflt,
+                                .preemptions = after.ru_nivcsw - before_.ru_nivcsw,
+                                .path = path});
   }
 
+  rusage before_{};
   std::int64_t began_ns_ = 0;
   Hook begin_;
   Hook end_;
@@ -204,8 +228,11 @@ TEST_F(Inspectors, make_lists_in_slices) {
   const std::string last = "limit=500&offset=" + std::to_string(streams.size());
   for (int i = 0; i < (wanted != nullptr ? 50 : 1); ++i) {
     for (const char* path :
-         {"/connections?sort=place&order=desc&", "/connections?q=127&", "/tasks?q=connection&"})
+         {"/connections?sort=place&order=desc&", "/connections?q=127&", "/tasks?q=connection&"}) {
+      times.path = path;
       EXPECT_NE(page(path + last).find("\"matching\":"), std::string::npos);
+    }
+    times.path = "/metrics and /callbacks";
     EXPECT_NE(page("/metrics").find("# TYPE"), std::string::npos);
     static_cast<void>(page("/callbacks"));
   }
@@ -213,9 +240,13 @@ TEST_F(Inspectors, make_lists_in_slices) {
   RecordProperty("loops", lags);
   after_page_ = nullptr;
   if (wanted == nullptr) return;
-  std::printf("%s\n%d iterations, %d of them above 1 ms of processor time; longest %.3f ms\n",
-              lags.c_str(), times.iterations, times.longer_than_1_ms,
+  std::printf("%s\n%d iterations, %zu of them above 1 ms of processor time; longest %.3f ms\n",
+              lags.c_str(), times.iterations, times.longer_than_1_ms.size(),
               static_cast<double>(times.longest_ns) / 1e6);
+  for (const auto& entry : times.longer_than_1_ms)
+    std::printf("%.3f ms, %ld page faults, %ld preemptions: %s\n",
+                static_cast<double>(entry.ns) / 1e6, entry.page_faults, entry.preemptions,
+                entry.path.c_str());
 }
 
 TEST_F(Inspectors, make_profiles_if_the_process_has_a_profiler) {
