@@ -48,16 +48,13 @@ FileRequest& request_at(detail::OperationKind kind, const std::shared_ptr<OpenFi
   return request;
 }
 
-FileRequest& request_write(const std::shared_ptr<OpenFile>& file, std::span<const std::byte> from,
-                           std::uint64_t offset) {
-  return request_at(detail::OperationKind::file_write, file,
-                    const_cast<std::byte*>(from.data()),  // NOLINT: pwrite(2) only reads.
-                    from.size(), offset);
+void* memory_of(std::span<const std::byte> from) noexcept {
+  return const_cast<std::byte*>(from.data());  // NOLINT: pwrite(2) only reads.
 }
 
 FileRequest& request_write(const std::shared_ptr<OpenFile>& file, Buffer& from,
                            std::uint64_t offset) {
-  FileRequest& request = request_write(file, std::span<const std::byte>(), offset);
+  FileRequest& request = request_at(detail::OperationKind::file_write, file, nullptr, 0, offset);
   request.set_bytes(std::move(from));
   return request;
 }
@@ -75,16 +72,21 @@ FileRequest& request_open(std::string path, FileMode mode, mode_t permissions, F
 }  // namespace
 
 detail::FileWait::~FileWait() {
-  stop_.reset();
+  ignore_stop();
   if (request_ != nullptr) request_->abandon();
 }
 
 bool detail::FileWait::begin(const TaskContext& context, std::coroutine_handle<> awaiting) {
+  awaiting_ = awaiting;
   request_->operation().set_created_at(context.spawned_at);
-  return request_->begin(*context.loop, awaiting, context.stop);
+  if (!request_->begin(*context.loop, awaiting, context.stop)) return false;
+  context.waits.add(*this, context.stop);
+  return true;
 }
 
-void detail::FileWait::request_stop() noexcept { request_->request_stop(); }
+void detail::FileWait::cancel(StopHook& hook) noexcept {
+  static_cast<FileWait&>(hook).request_->request_stop();
+}
 
 std::int64_t detail::FileWait::outcome() const noexcept { return request_->outcome(); }
 
@@ -98,22 +100,13 @@ Result<File> File::Open::await_resume() const {
   return File(request().take_file());
 }
 
-File::Read::Read(const File& file, std::span<std::byte> into, std::uint64_t offset)
-    : detail::FileWait(request_at(detail::OperationKind::file_read, file.file_, into.data(),
-                                  into.size(), offset)) {}
+File::Write::Write(const File& file, std::span<const std::byte> from, std::uint64_t to) noexcept
+    : FileTransfer(detail::OperationKind::file_write, file.file_, memory_of(from), from.size(),
+                   to) {}
 
-Result<std::size_t> File::Read::await_resume() const noexcept {
-  if (outcome() < 0) return detail::base::failure(int(outcome()));
-  return static_cast<std::size_t>(outcome());
-}
-
-File::Write::Write(const File& file, std::span<const std::byte> from, std::uint64_t offset)
-    : detail::FileWait(request_write(file.file_, from, offset)) {}
-
-File::Write::Write(const File& file, std::span<const std::byte> from)
-    : detail::FileWait(request_write(file.file_, from, 0)) {
-  request().set_append();
-}
+File::Write::Write(const File& file, std::span<const std::byte> from) noexcept
+    : FileTransfer(detail::OperationKind::file_write, file.file_, memory_of(from), from.size(), 0,
+                   /*appends=*/true) {}
 
 Result<> File::Write::await_resume() const noexcept {
   if (outcome() < 0) return detail::base::failure(int(outcome()));

@@ -1,18 +1,19 @@
-// FileRequest: runs on the ring of the loop, or on a worker thread if there is none; reads what is
-// in the page cache at once; survives the task that awaits it.
+// FileRequest: runs on the ring of the loop, or on a worker thread if there is none; survives the
+// task that awaits it.
 #include "files/file_request.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 
 #include <cerrno>
-#include <limits>
 #include <memory>
 #include <new>
 
+#include <tambour/detail/file_transfer.h>
 #include <tambour/loop/event_loop.h>
 
 #include "base/seccomp.h"
+#include "files/transfers.h"
 #include "loop/core.h"
 
 namespace tambour::detail::files {
@@ -65,8 +66,6 @@ void FileRequest::set_body(Body body) {
 
 bool FileRequest::needs_file() const noexcept {
   switch (operation_.kind) {
-    case detail::OperationKind::file_read:
-    case detail::OperationKind::file_write:
     case detail::OperationKind::file_sync:
     case detail::OperationKind::file_size:
     case detail::OperationKind::file_truncate:
@@ -80,20 +79,16 @@ bool FileRequest::needs_file() const noexcept {
 }
 
 int FileRequest::check() const noexcept {
+  if (borrows()) return check_transfer(operation_, file_.get(), appends_);
   if (needs_file() && file_ == nullptr) return -EBADF;
   // For the kernel, the path would end at its first null byte, and name another file.
   if (operation_.path != nullptr &&
       (path_.contains('\0') || (names_ != nullptr && names_->second.contains('\0'))))
     return -EINVAL;
-  // Checked here for all backends: pread(2) and pwrite(2) reject an offset that is negative as
-  // off_t, but io_uring interprets -1 as the file's current position.
-  constexpr auto offset_max = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
-  const bool allocates = operation_.kind == detail::OperationKind::file_allocate;
-  if ((borrows() || allocates) && operation_.offset > offset_max) return -EINVAL;
-  if (allocates && operation_.size > offset_max - operation_.offset) return -EFBIG;
-  // With O_APPEND, pwrite(2) ignores the offset; without it, there is none to append at.
-  if (operation_.kind == detail::OperationKind::file_write && file_->appends() != appends_)
-    return -EBADF;
+  if (operation_.kind == detail::OperationKind::file_allocate) {
+    if (operation_.offset > offset_max) return -EINVAL;
+    if (operation_.size > offset_max - operation_.offset) return -EFBIG;
+  }
   return 0;
 }
 
@@ -107,8 +102,6 @@ bool FileRequest::begin(EventLoop& loop, std::coroutine_handle<> awaiting,
   if (core.backend().supports(operation_.kind) && !stop.stop_requested()) {
     const auto requests = core.open_service<FileRequests>();
     if (!requests) throw std::bad_alloc();
-    if (operation_.kind == detail::OperationKind::file_read && read_cached(**requests))
-      return false;
     waiting_ = awaiting;
     submit(**requests);
   } else {
@@ -119,20 +112,6 @@ bool FileRequest::begin(EventLoop& loop, std::coroutine_handle<> awaiting,
           waits ? WhenStopped::wait : WhenStopped::abandon, operation_.created_at());
   }
   return true;
-}
-
-bool FileRequest::read_cached(FileRequests& requests) noexcept {
-  // An error is left to the operation, which reports it.
-  while (file_->may_read_cached() && requests.may_read_at_once(operation_.size)) {
-    const ssize_t count = system_->pread_cached(operation_.fd, operation_.data, operation_.size,
-                                                static_cast<off_t>(operation_.offset));
-    if (count < 0) {
-      if (errno == EOPNOTSUPP || errno == ENOSYS) file_->note_never_cached();
-      return false;
-    }
-    if (!process_result(count)) return true;
-  }
-  return false;
 }
 
 void FileRequest::submit(FileRequests& requests) {
@@ -158,10 +137,8 @@ std::int64_t FileRequest::confirm(int fd) noexcept {
 
 bool FileRequest::process_result(std::int64_t answer) noexcept {
   if (answer < 0) {
-    // With O_DIRECT, if the end of the file is not aligned, the rest of the read is not either:
-    // EINVAL then means end of file.
-    const bool ended = answer == -EINVAL && outcome_ > 0 && file_->is_direct() &&
-                       operation_.kind == detail::OperationKind::file_read;
+    const bool ended =
+        file_ != nullptr && is_end_of_direct_read(operation_, *file_, answer, outcome_);
     if (!ended) outcome_ = answer;
     return false;
   }
@@ -175,12 +152,7 @@ bool FileRequest::process_result(std::int64_t answer) noexcept {
   outcome_ += answer;
   const auto count = static_cast<std::size_t>(answer);
   advance(count);
-  if (operation_.size == 0) return false;
-  if (count != 0) return true;
-  // A read of 0 bytes is the end of the file. No known file system writes 0 bytes without an error,
-  // so that is reported as EIO.
-  if (operation_.kind == detail::OperationKind::file_write) outcome_ = -EIO;
-  return false;
+  return must_continue(operation_, count, outcome_);
 }
 
 void FileRequest::next_piece() noexcept {
@@ -339,12 +311,10 @@ void FileRequest::lose_loop() noexcept {
   end();
 }
 
-bool FileRequests::may_read_at_once(std::size_t size) noexcept {
+bool FileRequests::is_in_budget(std::size_t size) noexcept {
   // 128 reads of 4 KiB, or 15 of 64 KiB: a few tenths of a millisecond.
   constexpr std::size_t call_cost = 4096;
   constexpr std::size_t cost_max = std::size_t{1} << 20;
-  // The ring then performs all of them with one system call.
-  if (are_several_in_flight()) return false;
   if (iteration_ != core_.iteration_number()) {
     iteration_ = core_.iteration_number();
     read_ = 0;
@@ -354,7 +324,15 @@ bool FileRequests::may_read_at_once(std::size_t size) noexcept {
   return true;
 }
 
+bool FileRequests::ask_backend() noexcept {
+  runs_transfers_ = core_.backend().supports(detail::OperationKind::file_read) &&
+                    core_.backend().supports(detail::OperationKind::file_write);
+  return runs_transfers_;
+}
+
 void FileRequests::close() noexcept {
+  while (detail::Operation* const transfer = transfers_.front())
+    detail::FileTransfer::lose_loop(*transfer);
   while (FileRequest* const request = in_flight_.front()) request->lose_loop();
 }
 

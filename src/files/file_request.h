@@ -15,9 +15,9 @@
 
 #include <tambour/base/callback.h>
 #include <tambour/bytes/buffer.h>
+#include <tambour/detail/file_operation.h>
 #include <tambour/threads/worker_pool.h>
 
-#include "backend/file_operation.h"
 #include "backend/system.h"
 #include "loop/service.h"
 
@@ -147,8 +147,6 @@ class FileRequest final : public detail::WorkerCall, private detail::ListHook<Fi
   /// Makes the operation write the first bytes of `bytes_`.
   void next_piece() noexcept;
   void advance(std::size_t count) noexcept;
-  /// Reads from the page cache. Returns false if there is more to do.
-  bool read_cached(FileRequests& requests) noexcept;
   void submit(FileRequests& requests);
   void end() noexcept;
   void release_loop() noexcept;
@@ -182,22 +180,42 @@ class FileRequests final : public loop::Service {
     request.InFlight::unlink();
     --in_flight_count_;
   }
+  /// The operation of a FileTransfer.
+  void add(detail::Operation& transfer) noexcept {
+    transfers_.push_front(transfer);
+    ++in_flight_count_;
+  }
+  void remove(detail::Operation& transfer) noexcept {
+    transfer.unlist();
+    --in_flight_count_;
+  }
   /// Waits for all of them.
   void close() noexcept override;
+  /// After fork(2), the backend may have no ring any more.
+  Result<> reopen() noexcept override {
+    runs_transfers_ = false;
+    return {};
+  }
+  /// True if the backend executes reads and writes.
+  [[nodiscard]] bool runs_transfers() noexcept { return runs_transfers_ || ask_backend(); }
   /// Returns whether a task may read `size` bytes at once, without waiting for the next iteration.
-  [[nodiscard]] bool may_read_at_once(std::size_t size) noexcept;
+  [[nodiscard]] bool may_read_at_once(std::size_t size) noexcept {
+    // The ring then performs all of them with one system call. Measured with reads of 4 KiB.
+    constexpr std::size_t several = 4;
+    return in_flight_count_ < several && is_in_budget(size);
+  }
 
  private:
-  [[nodiscard]] bool are_several_in_flight() const noexcept {
-    constexpr std::size_t several = 4;  // Measured with reads of 4 KiB.
-    return in_flight_count_ >= several;
-  }
+  [[nodiscard]] bool is_in_budget(std::size_t size) noexcept;
+  [[nodiscard]] bool ask_backend() noexcept;
 
   loop::Core& core_;
   std::uint64_t iteration_ = 0;  ///< The iteration of the last read at once.
   std::size_t read_ = 0;         ///< The cost of that iteration's reads.
   detail::IntrusiveList<FileRequest, FileRequests> in_flight_;
-  std::size_t in_flight_count_ = 0;
+  detail::Hlist<detail::Operation> transfers_;
+  std::size_t in_flight_count_ = 0;  ///< Of both.
+  bool runs_transfers_ = false;      ///< Not asked again when it is true.
 };
 
 }  // namespace tambour::detail::files

@@ -22,7 +22,7 @@ constexpr std::uint64_t nothing_to_do = ~std::uint64_t{0};
 
 /// Returns whether the completion is of a file operation that returns a descriptor.
 bool is_opening(std::uint64_t token) noexcept {
-  const FileOperation* op = detail::backend::RingFiles::operation_of(token);
+  const detail::FileOperation* op = detail::backend::RingFiles::operation_of(token);
   return op != nullptr && op->kind == detail::OperationKind::file_open;
 }
 

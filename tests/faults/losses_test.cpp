@@ -11,7 +11,8 @@
 
 #include <gtest/gtest.h>
 
-#include "backend/file_operation.h"
+#include <tambour/detail/file_operation.h>
+
 #include "faults/faults.h"
 #include "faults/scenarios.h"
 #include "loop/core.h"
@@ -145,9 +146,9 @@ TEST_P(Losses, never_affect_a_directory_that_appears_concurrently) {
 }
 
 /// A read that the ring executes and whose buffer the ring uses.
-struct PipeRead : FileOperation {
+struct PipeRead : detail::FileOperation {
   explicit PipeRead(const test::UniqueFd& from)
-      : FileOperation(detail::OperationKind::file_read, &note) {
+      : detail::FileOperation(detail::OperationKind::file_read, &note) {
     // If the file is non-blocking, the ring does not wait.
     EXPECT_EQ(::fcntl(from.get(), F_SETFL, 0), 0);
     fd = from.get();

@@ -12,11 +12,11 @@
 
 #include <gtest/gtest.h>
 
+#include <tambour/detail/file_operation.h>
 #include <tambour/events/embedded_loop.h>
 #include <tambour/file/file.h>
 #include <tambour/task/scope.h>
 
-#include "backend/file_operation.h"
 #include "loop/core.h"
 #include "support/files.h"
 #include "support/on_every_backend.h"
@@ -38,8 +38,9 @@ bool has_ring(EventLoop& loop) {
 }
 
 /// A read that is in progress until the pipe gets a byte.
-struct PipeRead : FileOperation {
-  PipeRead() : FileOperation(detail::OperationKind::file_read, &note), pipe(test::open_pipe()) {
+struct PipeRead : detail::FileOperation {
+  PipeRead()
+      : detail::FileOperation(detail::OperationKind::file_read, &note), pipe(test::open_pipe()) {
     // If the file is non-blocking, the ring does not wait.
     EXPECT_EQ(::fcntl(pipe.near.get(), F_SETFL, 0), 0);
     fd = pipe.near.get();

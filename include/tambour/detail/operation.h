@@ -14,7 +14,7 @@ namespace tambour::detail {
 
 enum class OperationKind : std::uint8_t {
   poll,                 ///< Readiness of a file descriptor, reported until cancelled.
-  file_open,            ///< openat(2). This and the following are FileOperations (src/backend).
+  file_open,            ///< openat(2). This and the following are FileOperations.
   file_read,            ///< pread(2).
   file_write,           ///< pwrite(2).
   file_sync,            ///< fsync(2).

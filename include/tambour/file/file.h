@@ -7,7 +7,7 @@
 //
 // While an operation is in progress, the kernel uses the caller's buffer. A task that is asked to
 // stop therefore waits until the operation has ended, and destroying a waiting task makes its loop
-// block until then.
+// block until then. On a ring, reading into and writing from the caller's buffer allocates nothing.
 #pragma once
 
 #include <sys/types.h>
@@ -16,15 +16,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
-#include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include <tambour/base/result.h>
 #include <tambour/bytes/buffer.h>
+#include <tambour/detail/file_transfer.h>
+#include <tambour/detail/stop_hook.h>
 #include <tambour/fs/status.h>
 #include <tambour/task/task.h>
 
@@ -65,11 +65,11 @@ namespace detail {
 
 /// A file operation that a task awaits. It starts when it is awaited, and may be moved until then.
 /// All its memory is allocated when it is created.
-class FileWait {
+class FileWait : private StopHook {
  public:
-  FileWait(FileWait&& other) noexcept : request_(std::exchange(other.request_, nullptr)) {
-    if (other.stop_) [[unlikely]]
-      fail_on_moved_wait("a function of File");
+  FileWait(FileWait&& other) noexcept
+      : StopHook(&cancel), request_(std::exchange(other.request_, nullptr)) {
+    check_not_awaited(other.awaiting_, "a function of File");
   }
   FileWait& operator=(FileWait&&) = delete;
 
@@ -78,15 +78,13 @@ class FileWait {
   template <HasTaskContext Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting,
                      std::source_location at = std::source_location::current()) {
-    const TaskContext& context = awaiting.promise().context();
+    if (!begin(awaiting.promise().context(), awaiting)) return false;
     note_wait(awaiting, WaitNote(WaitKind::file), at);
-    if (!begin(context, awaiting)) return false;
-    stop_.emplace(context.stop, Stop{*this});
     return true;
   }
 
  protected:
-  explicit FileWait(files::FileRequest& request) noexcept : request_(&request) {}
+  explicit FileWait(files::FileRequest& request) noexcept : StopHook(&cancel), request_(&request) {}
   ~FileWait();
 
   [[nodiscard]] files::FileRequest& request() const noexcept { return *request_; }
@@ -94,15 +92,11 @@ class FileWait {
   [[nodiscard]] std::int64_t outcome() const noexcept;
 
  private:
-  struct Stop {
-    FileWait& self;
-    void operator()() const noexcept { self.request_stop(); }
-  };
+  static void cancel(StopHook& hook) noexcept;
   bool begin(const TaskContext& context, std::coroutine_handle<> awaiting);
-  void request_stop() noexcept;
 
   files::FileRequest* request_;  ///< Null after a move.
-  std::optional<std::stop_callback<Stop>> stop_;
+  std::coroutine_handle<> awaiting_;
 };
 
 }  // namespace detail
@@ -148,10 +142,17 @@ class File {
   /// await sync() first if the contents matter.
   void close() noexcept { file_.reset(); }
 
-  class Read final : public detail::FileWait {
+  class Read final : public detail::FileTransfer {
    public:
-    Read(const File& file, std::span<std::byte> into, std::uint64_t offset);
-    [[nodiscard]] Result<std::size_t> await_resume() const noexcept;
+    Read(const File& file, std::span<std::byte> into, std::uint64_t from) noexcept
+        : FileTransfer(detail::OperationKind::file_read, file.file_, into.data(), into.size(),
+                       from) {}
+    [[nodiscard]] Result<std::size_t> await_resume() const noexcept {
+      const std::int64_t count = outcome();
+      if (count < 0) [[unlikely]]
+        return std::unexpected(system_error(static_cast<int>(count)));
+      return static_cast<std::size_t>(count);
+    }
   };
   /// Reads from `offset` until `into` is full or the file ends, and returns the number of bytes:
   /// pread(2). 0 means that the file ends at or before `offset`. Fails with EISDIR or EIO, and with
@@ -160,11 +161,11 @@ class File {
     return {*this, into, offset};
   }
 
-  class Write final : public detail::FileWait {
+  class Write final : public detail::FileTransfer {
    public:
-    Write(const File& file, std::span<const std::byte> from, std::uint64_t offset);
+    Write(const File& file, std::span<const std::byte> from, std::uint64_t to) noexcept;
     /// Appends to a file that was opened with FileMode::append.
-    Write(const File& file, std::span<const std::byte> from);
+    Write(const File& file, std::span<const std::byte> from) noexcept;
     [[nodiscard]] Result<> await_resume() const noexcept;
   };
   /// Writes all bytes: pwrite(2). If it fails (ENOSPC, EDQUOT, EIO, ECANCELED), a part may have

@@ -37,12 +37,6 @@ void FileRing::set_signals(bool enabled) noexcept {
   ::io_uring_cq_eventfd_toggle(&mutable_ring(), enabled);
 }
 
-void FileRing::submit(FileOperation& op) noexcept {
-  files().submit(op);
-  // An operation that continues after fork(2), which has closed its ring.
-  if (!ring_is_open()) static_cast<void>(files().request_cancel(op));
-}
-
 void FileRing::cancel(FileOperation& op) noexcept {
   if (ring_is_open() && op.InRing::linked()) check_process();
   request_cancel(op);

@@ -4,10 +4,10 @@
 
 #include <cstdint>
 
+#include <tambour/detail/file_operation.h>
 #include <tambour/detail/operation.h>
 #include <tambour/loop/options.h>
 
-#include "backend/file_operation.h"
 #include "backend/io_uring/ring.h"
 #include "base/ready_queue.h"
 
@@ -31,7 +31,12 @@ class FileRing final : private Ring {
   [[nodiscard]] bool supports(detail::OperationKind kind) const noexcept {
     return ring_is_open() && files().supports(kind);
   }
-  void submit(FileOperation& op) noexcept;
+  void submit(FileOperation& op) noexcept {
+    files().submit(op);
+    // An operation that continues after fork(2), which has closed its ring.
+    if (!ring_is_open()) [[unlikely]]
+      static_cast<void>(files().request_cancel(op));
+  }
   void cancel(FileOperation& op) noexcept;
   void cancel_and_wait(FileOperation& op) noexcept;
 

@@ -189,7 +189,13 @@ unsigned Ring::reap(ReadyQueue& ready) noexcept {
 }
 
 void Ring::hand_over_files(ReadyQueue& ready) noexcept {
-  while (FileOperation* op = files_.next()) files_.prepare(*op, *next_entry(ready));
+  while (FileOperation* op = files_.next()) {
+    io_uring_sqe* entry = ::io_uring_get_sqe(&ring_);
+    // next_entry() may reap completions, and so make other operations pending, behind this one.
+    if (entry == nullptr) [[unlikely]]
+      entry = next_entry(ready);
+    files_.prepare(*op, *entry);
+  }
   while (FileOperation* op = files_.next_unverified()) {
     io_uring_sqe* const entry = next_entry(ready);
     // next_entry() may have reaped its completion. The operation still exists then, and the probe,

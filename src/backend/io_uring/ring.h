@@ -8,7 +8,8 @@
 
 #include <liburing.h>
 
-#include "backend/file_operation.h"
+#include <tambour/detail/file_operation.h>
+
 #include "backend/io_uring/ring_files.h"
 #include "base/ready_queue.h"
 

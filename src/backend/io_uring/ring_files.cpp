@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <memory>
@@ -34,12 +33,6 @@ constexpr std::array<std::pair<detail::OperationKind, int>, 11> taken{{
 
 constexpr unsigned bit_of(detail::OperationKind kind) noexcept {
   return 1U << static_cast<unsigned>(kind);
-}
-
-/// The kernel applies the same limit: MAX_RW_COUNT.
-unsigned count_of(std::size_t size) noexcept {
-  constexpr std::size_t transfer_max = 0x7ffff000;
-  return static_cast<unsigned>(std::min(size, transfer_max));
 }
 
 void prepare_on_path(const FileOperation& op, io_uring_sqe& entry) noexcept {
@@ -87,24 +80,10 @@ bool RingFiles::supports(detail::OperationKind kind) const noexcept {
   return (kinds_ & bit_of(kind)) != 0;
 }
 
-void RingFiles::submit(FileOperation& op) noexcept {
-  op.handed_over = op.cancel_requested = op.unverified = false;
-  op.probe = 0;
-  op.misses = 0;
-  pending_.push_back(op);
-}
-
-void RingFiles::prepare(FileOperation& op, io_uring_sqe& entry) noexcept {
-  op.InRing::unlink();
-  in_flight_.push_back(op);
-  ++in_flight_count_;
-  op.handed_over = true;
+void RingFiles::prepare_other(const FileOperation& op, io_uring_sqe& entry) noexcept {
   switch (op.kind) {
     case detail::OperationKind::file_open:
       ::io_uring_prep_openat(&entry, AT_FDCWD, op.path, op.flags, op.permissions);
-      break;
-    case detail::OperationKind::file_read:
-      ::io_uring_prep_read(&entry, op.fd, op.data, count_of(op.size), op.offset);
       break;
     case detail::OperationKind::file_write:
       ::io_uring_prep_write(&entry, op.fd, op.data, count_of(op.size), op.offset);
@@ -115,7 +94,6 @@ void RingFiles::prepare(FileOperation& op, io_uring_sqe& entry) noexcept {
     default:
       prepare_on_path(op, entry);
   }
-  ::io_uring_sqe_set_data64(&entry, token_of(op));
 }
 
 bool RingFiles::request_cancel(FileOperation& op) noexcept {
@@ -126,42 +104,23 @@ bool RingFiles::request_cancel(FileOperation& op) noexcept {
   return false;
 }
 
-void RingFiles::end(FileOperation& op, int result, base::ReadyQueue& ready) noexcept {
+void RingFiles::complete_cancelled(FileOperation& op, base::ReadyQueue& ready) noexcept {
+  if (op.cancel_requested) return end(op, -ECANCELED, ready);
+  // Interrupted, or cancelled by a probe: the operation had not started, so submit it again.
   op.InRing::unlink();
-  if (op.handed_over) --in_flight_count_;
-  // A file ring submits nothing without operations, so nothing else would clear this.
-  if (in_flight_.empty()) any_unverified_ = false;
-  op.result = result;
-  ready.push(op);
-}
-
-void RingFiles::complete(const io_uring_cqe& completion, base::ReadyQueue& ready) noexcept {
-  const std::uint64_t kind = completion.user_data & ~(own_bit | probe_bit);
-  if ((completion.user_data & probe_bit) != 0) {
-    answer_probe(kind, completion.res, ready);
-    return;
-  }
-  FileOperation& op = *at(kind);
-  const bool was_cancelled = completion.res == -ECANCELED || completion.res == -EINTR;
-  if (was_cancelled && !op.cancel_requested) {
-    // Interrupted, or cancelled by a probe: the operation had not started, so submit it again.
-    op.InRing::unlink();
-    --in_flight_count_;
-    submit(op);
-    return;
-  }
-  end(op, was_cancelled ? -ECANCELED : completion.res, ready);
+  --in_flight_count_;
+  submit(op);
 }
 
 void RingFiles::revalidate_all() noexcept {
   // This includes operations with a probe in flight: the lost completion may be that of the probe.
-  for (FileOperation* op = in_flight_.front(); op != nullptr; op = in_flight_.after(*op))
+  for (FileOperation* op = first_in_flight(); op != nullptr; op = next_in_flight(*op))
     op->unverified = any_unverified_ = true;
 }
 
 FileOperation* RingFiles::next_unverified() noexcept {
   if (!any_unverified_) return nullptr;
-  for (FileOperation* op = in_flight_.front(); op != nullptr; op = in_flight_.after(*op)) {
+  for (FileOperation* op = first_in_flight(); op != nullptr; op = next_in_flight(*op)) {
     if (op->unverified) return op;
   }
   any_unverified_ = false;
@@ -169,7 +128,7 @@ FileOperation* RingFiles::next_unverified() noexcept {
 }
 
 /// The only way to query an operation is to cancel it. One that a probe has cancelled is submitted
-/// again, see complete().
+/// again, see complete_cancelled().
 void RingFiles::prepare_probe(FileOperation& op, io_uring_sqe& entry) noexcept {
   op.unverified = false;
   op.probe = ++probes_;
@@ -177,13 +136,14 @@ void RingFiles::prepare_probe(FileOperation& op, io_uring_sqe& entry) noexcept {
   ::io_uring_sqe_set_data64(&entry, op.probe | own_bit | probe_bit);
 }
 
-void RingFiles::answer_probe(std::uint64_t probe, int result, base::ReadyQueue& ready) noexcept {
+void RingFiles::answer_probe(const io_uring_cqe& completion, base::ReadyQueue& ready) noexcept {
   // With any other result the kernel has found the operation, whose own completion follows.
-  if (result != -ENOENT) return;
+  if (completion.res != -ENOENT) return;
+  const std::uint64_t probe = completion.user_data & ~(own_bit | probe_bit);
   // Look it up by the number of the probe, because the operation may have been destroyed by now.
-  for (FileOperation* file_operation = in_flight_.front(); file_operation != nullptr;
-       file_operation = in_flight_.after(*file_operation)) {
-    FileOperation& op = *file_operation;
+  for (FileOperation* in_flight = first_in_flight(); in_flight != nullptr;
+       in_flight = next_in_flight(*in_flight)) {
+    FileOperation& op = *in_flight;
     if (op.probe != probe) continue;
     // The completion may still arrive: the kernel does not find an operation that has finished but
     // whose completion is not posted yet.
@@ -198,8 +158,7 @@ void RingFiles::answer_probe(std::uint64_t probe, int result, base::ReadyQueue& 
 }
 
 void RingFiles::cancel_all() noexcept {
-  while (FileOperation* const op = pending_.front()) end(*op, -ECANCELED, ended_);
-  while (FileOperation* const op = in_flight_.front()) end(*op, -ECANCELED, ended_);
+  while (FileOperation* const op = unfinished_.front()) end(*op, -ECANCELED, ended_);
 }
 
 }  // namespace tambour::detail::backend

@@ -4,12 +4,14 @@
 // flight than the completion queue has entries.
 #pragma once
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 
 #include <liburing.h>
 
-#include "backend/file_operation.h"
+#include <tambour/detail/file_operation.h>
+
 #include "base/ready_queue.h"
 
 namespace tambour::detail::backend {
@@ -24,21 +26,35 @@ class RingFiles {
   void open(io_uring& ring) noexcept;
   [[nodiscard]] bool supports(detail::OperationKind kind) const noexcept;
 
-  void submit(FileOperation& op) noexcept;
+  void submit(FileOperation& op) noexcept {
+    op.handed_over = op.cancel_requested = op.unverified = false;
+    op.probe = 0;
+    op.misses = 0;
+    unfinished_.push_back(op);
+    if (next_ == nullptr) next_ = &op;
+  }
   /// Returns true if the operation is in flight and the caller must submit its cancellation.
   [[nodiscard]] bool request_cancel(FileOperation& op) noexcept;
 
-  [[nodiscard]] bool any_in_flight() const noexcept { return !in_flight_.empty(); }
+  [[nodiscard]] bool any_in_flight() const noexcept { return in_flight_count_ != 0; }
 
-  [[nodiscard]] bool any_unfinished() const noexcept {
-    return !in_flight_.empty() || !pending_.empty();
-  }
+  [[nodiscard]] bool any_unfinished() const noexcept { return !unfinished_.empty(); }
 
   /// Returns the next operation to submit, which the caller must pass to prepare(), or null.
   [[nodiscard]] FileOperation* next() noexcept {
-    return in_flight_count_ < in_flight_max_ ? pending_.front() : nullptr;
+    return in_flight_count_ < in_flight_max_ ? next_ : nullptr;
   }
-  void prepare(FileOperation& op, io_uring_sqe& entry) noexcept;
+  void prepare(FileOperation& op, io_uring_sqe& entry) noexcept {
+    next_ = unfinished_.after(op);
+    ++in_flight_count_;
+    op.handed_over = true;
+    if (op.kind == detail::OperationKind::file_read) [[likely]] {
+      ::io_uring_prep_read(&entry, op.fd, op.data, count_of(op.size), op.offset);
+    } else {
+      prepare_other(op, entry);
+    }
+    ::io_uring_sqe_set_data64(&entry, token_of(op));
+  }
 
   [[nodiscard]] static bool is_own(std::uint64_t token) noexcept { return (token & own_bit) != 0; }
   [[nodiscard]] static std::uint64_t token_of(const FileOperation& op) noexcept {
@@ -49,7 +65,13 @@ class RingFiles {
     if (!is_own(token) || (token & probe_bit) != 0) return nullptr;
     return at(token & ~own_bit);
   }
-  void complete(const io_uring_cqe& completion, base::ReadyQueue& ready) noexcept;
+  void complete(const io_uring_cqe& completion, base::ReadyQueue& ready) noexcept {
+    FileOperation* const op = operation_of(completion.user_data);
+    if (op == nullptr) return answer_probe(completion, ready);
+    if (was_cancelled(completion.res)) [[unlikely]]
+      return complete_cancelled(*op, ready);
+    end(*op, completion.res, ready);
+  }
 
   /// Call if the kernel has lost a completion. Marks all operations that it may belong to, so that
   /// the caller probes for each of them.
@@ -67,7 +89,7 @@ class RingFiles {
   }
   [[nodiscard]] bool must_poll() const noexcept {
     return !ended_.empty() || any_unverified_ ||
-           (!pending_.empty() && in_flight_count_ < in_flight_max_);
+           (next_ != nullptr && in_flight_count_ < in_flight_max_);
   }
 
  private:
@@ -79,11 +101,44 @@ class RingFiles {
   static constexpr std::uint64_t own_bit = std::uint64_t{1} << 63;
   static constexpr std::uint64_t probe_bit = std::uint64_t{1} << 62;
 
-  void end(FileOperation& op, int result, base::ReadyQueue& ready) noexcept;
-  void answer_probe(std::uint64_t probe, int result, base::ReadyQueue& ready) noexcept;
+  /// The kernel applies the same limit: MAX_RW_COUNT.
+  [[nodiscard]] static unsigned count_of(std::size_t size) noexcept {
+    constexpr std::size_t transfer_max = 0x7ffff000;
+    return static_cast<unsigned>(size < transfer_max ? size : transfer_max);
+  }
+  [[nodiscard]] static bool was_cancelled(int result) noexcept {
+    return result == -ECANCELED || result == -EINTR;
+  }
+  static void prepare_other(const FileOperation& op, io_uring_sqe& entry) noexcept;
+  void complete_cancelled(FileOperation& op, base::ReadyQueue& ready) noexcept;
+  void answer_probe(const io_uring_cqe& completion, base::ReadyQueue& ready) noexcept;
 
-  detail::IntrusiveList<FileOperation, RingFiles> pending_;  ///< In the order of submission.
-  detail::IntrusiveList<FileOperation, RingFiles> in_flight_;
+  void end(FileOperation& op, int result, base::ReadyQueue& ready) noexcept {
+    if (op.handed_over) {
+      --in_flight_count_;
+    } else if (next_ == &op) {
+      next_ = unfinished_.after(op);
+    }
+    op.InRing::unlink();
+    // A file ring submits nothing without operations, so nothing else would clear this.
+    if (in_flight_count_ == 0) any_unverified_ = false;
+    op.result = result;
+    ready.push(op);
+  }
+
+  /// Returns the first operation in flight, or null.
+  [[nodiscard]] FileOperation* first_in_flight() const noexcept {
+    return in_flight_count_ != 0 ? unfinished_.front() : nullptr;
+  }
+  /// Returns the operation in flight after `op`, or null.
+  [[nodiscard]] FileOperation* next_in_flight(const FileOperation& op) const noexcept {
+    FileOperation* const after = unfinished_.after(op);
+    return after != next_ ? after : nullptr;
+  }
+
+  /// Those in flight, and then the pending ones, each in the order of submission.
+  detail::IntrusiveList<FileOperation, RingFiles> unfinished_;
+  FileOperation* next_ = nullptr;  ///< The first pending operation.
   std::size_t in_flight_count_ = 0;
   std::size_t in_flight_max_ = 1;
   bool any_unverified_ = false;

@@ -1,4 +1,5 @@
-// An operation on a file, such as open, read or write.
+// An operation on a file, such as open, read or write. Not part of the public interface: it is
+// visible only because an awaitable embeds it and must have a known size.
 #pragma once
 
 #include <sys/types.h>
@@ -6,23 +7,25 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <tambour/detail/intrusive_list.h>
 #include <tambour/detail/operation.h>
 
 namespace tambour::detail::backend {
 class RingFiles;
 }
 
-namespace tambour {
+#pragma GCC visibility push(default)
+
+namespace tambour::detail {
 
 /// Completes exactly once per submit(). `result` is what the corresponding system call returns, or
 /// a negated errno value. Until the operation completes, the kernel uses the memory at `data` and
 /// `path`.
-struct FileOperation : detail::Operation, detail::ListHook<detail::backend::RingFiles> {
+struct FileOperation : Operation, ListHook<backend::RingFiles> {
   /// The operation's place in the lists of an io_uring.
-  using InRing = detail::ListHook<detail::backend::RingFiles>;
+  using InRing = ListHook<backend::RingFiles>;
 
-  FileOperation(detail::OperationKind operation_kind, Run run) noexcept
-      : detail::Operation(operation_kind, run) {}
+  FileOperation(OperationKind operation_kind, Run run) noexcept : Operation(operation_kind, run) {}
 
   void* data = nullptr;
   std::size_t size = 0;  ///< One call transfers at most what fits into `result`.
@@ -40,4 +43,6 @@ struct FileOperation : detail::Operation, detail::ListHook<detail::backend::Ring
   std::uint64_t probe = 0;   ///< The number of the latest probe; 0: none.
 };
 
-}  // namespace tambour
+}  // namespace tambour::detail
+
+#pragma GCC visibility pop
