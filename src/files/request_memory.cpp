@@ -1,8 +1,7 @@
 // The memory of file requests: a list of free blocks for each thread.
 //
-// A request must outlive the task that awaits it, because the kernel may still write into the
-// task's buffer, so each operation needs memory of its own. Programs with many operations in flight
-// allocate and release the same blocks over and over.
+// A request may outlive the task that awaits it, so it needs memory of its own. Programs with many
+// operations in flight allocate and release the same blocks over and over.
 #include <cstddef>
 #include <new>
 #include <utility>
