@@ -36,32 +36,33 @@ class Dependencies(unittest.TestCase):
 
 @unittest.skipUnless(is_in_git(), "the tree is not a repository")
 class Archive(unittest.TestCase):
-    def setUp(self) -> None:
+    @classmethod
+    def setUpClass(cls) -> None:
         directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        self.folder = Path(directory.name)
+        cls.addClassCleanup(directory.cleanup)
+        cls.folder = Path(directory.name)
+        cls.files = cls.files_of("first")
 
-    def files_of(self, name: str) -> dict[str, bytes]:
-        subprocess.run([sys.executable, "-B", ROOT / "tools/dist", "--output", self.folder / name],
+    @classmethod
+    def files_of(cls, name: str) -> dict[str, bytes]:
+        subprocess.run([sys.executable, "-B", ROOT / "tools/dist", "--output", cls.folder / name],
                        check=True, capture_output=True)
-        return {path.name: path.read_bytes() for path in (self.folder / name).iterdir()}
+        return {path.name: path.read_bytes() for path in (cls.folder / name).iterdir()}
 
     def test_two_runs_write_the_same_bytes(self) -> None:
-        first = self.files_of("first")
-        self.assertEqual(len(first), 2)
-        self.assertEqual(first, self.files_of("second"))
+        self.assertEqual(len(self.files), 2)
+        self.assertEqual(self.files, self.files_of("second"))
 
     def test_has_the_files_of_the_commit_and_their_dependencies(self) -> None:
-        files = self.files_of("out")
-        archive = next(name for name in files if name.endswith(".tar.gz"))
+        archive = next(name for name in self.files if name.endswith(".tar.gz"))
         folder = archive.removesuffix(".tar.gz")
-        with tarfile.open(self.folder / "out" / archive) as tar:
+        with tarfile.open(self.folder / "first" / archive) as tar:
             members = tar.getmembers()
         names = {member.name for member in members}
         self.assertIn(f"{folder}/include/tambour/tambour.h", names)
         self.assertNotIn(f"{folder}/build", names)
         self.assertEqual({(member.uid, member.gid) for member in members}, {(0, 0)})
-        document = json.loads(files[f"{folder}.spdx.json"])
+        document = json.loads(self.files[f"{folder}.spdx.json"])
         packages = {package["SPDXID"].removeprefix("SPDXRef-") for package in document["packages"]}
         self.assertEqual(packages, rows_of_bootstrap() | {"tambour"})
         for package in document["packages"]:
