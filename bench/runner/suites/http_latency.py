@@ -12,8 +12,8 @@ class HttpLatency(HttpSuite):
     name = "http-latency"
     command = "latency"
     title = "Latency of HTTP requests"
-    what = ("Requests for a text are due at a fixed rate; each is sent on the connection that was not "
-            "in use for longest.")
+    what = ("Requests for a text are due at a fixed rate; each is sent on the connection that has "
+            "been unused for longest.")
     how = ("The time from when a request was due until its response has arrived: one that has to "
            "wait, because the server is late, counts its wait. Exact percentiles. The client "
            "spins on another processor.")
