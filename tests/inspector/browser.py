@@ -55,8 +55,15 @@ class Page:
 
     async def show(self, fragment):
         """Goes to a view and waits until it was refreshed."""
-        before = int(await self.evaluate("document.body.dataset.refreshes || 0"))
-        await self.evaluate(f"location.hash = {json.dumps(fragment)}")
+        # Counted after the page has noticed its new address: a refresh of the view before may end
+        # until then.
+        before = int(await self.evaluate(
+            "new Promise(done => {"
+            "  const count = () => done(document.body.dataset.refreshes || 0);"
+            f"  if (location.hash == '#' + {json.dumps(fragment)}) return count();"
+            "  addEventListener('hashchange', count, {once: true});"
+            f"  location.hash = {json.dumps(fragment)};"
+            "})"))
         await self.wait_for(f"Number(document.body.dataset.refreshes) > {before}")
 
     async def click(self, selector):
