@@ -379,8 +379,9 @@ TEST_F(Inspectors, answer_whom_the_program_authenticates) {
   const auto everywhere = or_throw(inspector_->listen(loop_, Endpoint::any_v4(0)));
   const Endpoint at = Endpoint::loopback_v4(everywhere.endpoint().port());
   EXPECT_TRUE(get(at, "/loops", "secret").starts_with("{"));
-  for (const char* path : {"/", "/page.js", "/loops", "/callbacks", "/connections", "/workers",
-                           "/metrics", "/health", "/ready"})
+  for (const char* path :
+       {"/", "/page.js", "/loops", "/callbacks", "/connections", "/tasks", "/workers", "/profiles",
+        "/profiles/cpu?seconds=0", "/profiles/heap?seconds=0", "/metrics", "/health", "/ready"})
     EXPECT_TRUE(get(at, path).starts_with("401 ")) << path;
 }
 
@@ -421,8 +422,9 @@ TEST_F(Inspectors, contain_no_secrets) {
   spawn(loop_, ask(loop_, server_->endpoint()));
   while (waiting_ == 0) loop_.run_ready();
   std::string all;
-  for (const char* path : {"/", "/page.js", "/page.css", "/loops", "/callbacks",
-                           "/connections?limit=500", "/workers", "/metrics", "/health", "/ready"})
+  for (const char* path :
+       {"/", "/page.js", "/page.css", "/loops", "/callbacks", "/connections?limit=500",
+        "/tasks?limit=500", "/workers", "/profiles", "/metrics", "/health", "/ready"})
     all += page(path);
   EXPECT_EQ(all.find("planted"), std::string::npos) << all;
   ends_ = true;
