@@ -171,9 +171,9 @@ std::span<std::byte> Buffer::prepare(std::size_t size) {
                  : last_->block->capacity > detail::bytes::tiny_block_bytes && room_behind() > 0;
     if (is_enough) return {last_->end, room_behind()};
   }
-  size = std::max<std::size_t>(size, 1);
-  if (prepared_ != nullptr && prepared_->room_behind() < size) commit(0);
-  if (prepared_ == nullptr) prepared_ = Segment::make(size);
+  if (prepared_ != nullptr && prepared_->room_behind() < std::max<std::size_t>(size, 1)) commit(0);
+  // A reader that accepts any size gets a block for it; few bytes, one that they may keep.
+  if (prepared_ == nullptr) prepared_ = size > 0 ? Segment::make_compact(size) : Segment::make(1);
   return {prepared_->end, prepared_->room_behind()};
 }
 
@@ -196,7 +196,7 @@ void Buffer::commit(std::size_t size) noexcept {
   segment->end += size;
   if (last_ != nullptr) return push_back_compact(segment);
   Segment* only = segment;
-  if (size <= detail::bytes::tiny_block_bytes) {
+  if (size <= detail::bytes::tiny_block_bytes && room > detail::bytes::tiny_block_bytes) {
     // A program may keep what it reads: see push_back_compact().
     if (Segment* const tiny = Segment::try_make_tiny()) {
       // All bytes of the tiny block: a copy of constant size takes fewer instructions.
