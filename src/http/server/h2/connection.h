@@ -29,6 +29,7 @@
 #include <tambour/task/task.h>
 
 #include "http/connection/input.h"
+#include "http/exchange/date_clock.h"
 #include "http/exchange/settings.h"
 #include "http/h2/frame_budget.h"
 #include "http/h2/memory.h"
@@ -38,6 +39,7 @@
 #include "http/h2/window_meter.h"
 #include "http/server/h2/counters.h"
 #include "http/server/h2/stream.h"
+#include "http_message/date.h"
 #include "http_message/h2/frame_parser.h"
 #include "http_message/h2/head_writer.h"
 #include "http_message/h2/hpack_decoder.h"
@@ -73,6 +75,10 @@ class H2Connection final {
     if (last_block_ == nullptr) [[unlikely]]
       last_block_.reset(new (std::nothrow) detail::h2::ResponseBlock);
     return last_block_.get();
+  }
+  /// The Date field of a response that begins now.
+  [[nodiscard]] std::string_view date() noexcept {
+    return cached_date(date_clock_.wall_ns(detail::loop::core_of(loop_)));
   }
   [[nodiscard]] const SocketStream& socket() const noexcept { return stream_; }
   [[nodiscard]] const ServerOptions& options() const noexcept { return settings_->options; }
@@ -235,6 +241,7 @@ class H2Connection final {
   bool is_draining_ = false;      ///< The first GOAWAY was sent.
   bool is_draining_out_ = false;  ///< The last one was sent: no stream is accepted.
   bool is_budget_exhausted_ = false;
+  DateClock date_clock_;
   std::uint32_t delays_ = 0;  ///< Of the next read, because of Http2Options::resets_max.
   std::exception_ptr thrown_;
   /// Exceptions that the loop will report, oldest first; null until there is one.

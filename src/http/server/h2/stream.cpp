@@ -16,7 +16,6 @@
 #include "http/server/h2/connection.h"
 #include "http/server/h2/tunnel.h"
 #include "http_message/content_length.h"
-#include "http_message/date.h"
 #include "http_message/failure.h"
 #include "http_message/field_writer.h"
 #include "http_message/h1/trailers.h"
@@ -242,7 +241,7 @@ Result<> H2Stream::begin_interim(const ResponseHead& head) {
 
 Result<> H2Stream::begin(const ResponseHead& head, const BodyPlan& plan) {
   detail::h2::HeadOptions options{.stream_id = id_, .frame_size_max = sender_.frame_size_max()};
-  options.date = cached_date(detail::loop::core_of(loop_).wall_ns());
+  options.date = connection_.date();
   if (plan.kind == BodyPlan::Kind::known) options.content_length = plan.length;
   const bool has_body = plan.is_sent && plan.kind != BodyPlan::Kind::none &&
                         !(plan.kind == BodyPlan::Kind::known && plan.length == 0);

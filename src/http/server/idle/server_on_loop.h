@@ -12,7 +12,7 @@
 #include <tambour/detail/namespaces.h>
 #include <tambour/net/stream.h>
 
-#include "base/clock.h"
+#include "http/exchange/date_clock.h"
 #include "http/exchange/settings.h"
 #include "http/exchange/shutdown_hooks.h"
 #include "http/server/idle/idle_waits.h"
@@ -142,15 +142,9 @@ class ServerOnLoop {
       std::exchange(memory_user_, nullptr)->leave_memory();
   }
 
-  /// The Date field of a response that begins in this iteration of the loop. The clock is read once
-  /// a millisecond at most.
+  /// The Date field of a response that begins in this iteration of the loop.
   [[nodiscard]] std::string_view date_line(const detail::loop::Core& core) noexcept {
-    constexpr std::int64_t stale_ns = 1'000'000;
-    if (core.now_ns() >= date_end_ns_) {
-      wall_ns_ = core.wall_ns();
-      date_end_ns_ = detail::base::saturating_add(core.now_ns(), stale_ns);
-    }
-    return cached_date_line(wall_ns_);
+    return cached_date_line(date_clock_.wall_ns(core));
   }
 
   const std::shared_ptr<const ServerSettings> settings;
@@ -188,10 +182,9 @@ class ServerOnLoop {
   // NOLINTNEXTLINE(modernize-avoid-c-arrays): the same.
   std::unique_ptr<char[]> output_ = std::make_unique_for_overwrite<char[]>(output_bytes);
   MemoryUser* memory_user_ = nullptr;  ///< Null: none.
-  std::int64_t wall_ns_ = 0;           ///< The time of the last date.
-  std::int64_t date_end_ns_ = 0;       ///< When the clock is read again, by the time of the loop.
-  std::size_t released_ = 0;           ///< Connections, since memory went back.
-  bool has_returned_ = false;          ///< When more connections were kept.
+  DateClock date_clock_;
+  std::size_t released_ = 0;   ///< Connections, since memory went back.
+  bool has_returned_ = false;  ///< When more connections were kept.
   std::size_t connections_ = 0;
   std::size_t connections_max_ = 0;   ///< At a time, since the last burst.
   std::size_t burst_end_ = SIZE_MAX;  ///< The number of connections at which a burst ends.
