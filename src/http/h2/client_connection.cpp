@@ -39,6 +39,7 @@ H2ClientConnection::H2ClientConnection(SocketStream stream, const Http2ClientOpt
       parser_(h2::FrameParser::Role::client),
       field_limits_(field_limits(limits, options.fields_hard_max, 0)),
       frame_budget_(options.idle_frames_max),
+      budget_(iteration_frames_max),
       initial_window_(clamped_window(options.stream_window_bytes)),
       stream_window_(initial_window_),
       connection_window_(clamped_window(options.connection_window_bytes)),
@@ -106,7 +107,8 @@ bool H2ClientConnection::parse_input() {
   is_budget_exhausted_ = false;
   sender_.hold();  // run() starts to write after it.
   while (!has_failed_ && sender_.queue().size() < queued_answers_max) {
-    if (budget_.is_exhausted(detail::loop::core_of(loop_))) {
+    // The end of the input is no frame, and needs no look at the clock.
+    if (!parser_.is_between_frames(input_) && budget_.is_exhausted(detail::loop::core_of(loop_))) {
       is_budget_exhausted_ = true;
       return true;
     }

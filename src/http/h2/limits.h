@@ -21,6 +21,12 @@ inline constexpr std::uint32_t default_window = 65'535;
 /// Answers to control frames that the peer does not read. Nothing is read while there are more.
 inline constexpr std::size_t queued_answers_max = std::size_t{64} * 1024;
 
+/// Frames that a connection handles in an iteration of its loop: more than those of the requests
+/// that most clients have open at the same time, or of their responses. An iteration ends with a
+/// write, so that the requests, or the WINDOW_UPDATE, that follow fewer frames would be several
+/// small ones.
+inline constexpr unsigned iteration_frames_max = 256;
+
 [[nodiscard]] inline std::uint32_t clamped_window(std::uint32_t bytes) noexcept {
   return std::clamp(bytes, default_window, detail::h2::window_size_max);
 }

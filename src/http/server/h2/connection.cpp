@@ -25,9 +25,6 @@ namespace h2 = detail::h2;
 
 /// The delay of a read for each reset too many.
 constexpr Duration reset_delay = std::chrono::milliseconds(100);
-/// Frames of one iteration: more than the requests that most clients have open at the same time.
-/// Each iteration ends with a write, so that a client with 100 requests would get two small ones.
-constexpr unsigned frames_max = 256;
 
 }  // namespace
 
@@ -45,7 +42,7 @@ H2Connection::H2Connection(SocketStream stream, Buffer received,
                                  options().limits.http_1.start_line_bytes_max)),
       resets_(options().http_2.resets_max),
       frame_budget_(options().http_2.idle_frames_max),
-      budget_(frames_max),
+      budget_(iteration_frames_max),
       receive_window_(clamped_window(options().http_2.connection_window_bytes)),
       stream_window_(initial_stream_window()),
       connection_window_(static_cast<std::uint32_t>(receive_window_)),
@@ -115,7 +112,9 @@ bool H2Connection::parse_input() {
   sender_.hold();  // serve() starts to write after it.
   while (!has_failed_) {
     if (has_to_wait()) return true;
-    if (budget_.is_exhausted(detail::loop::core_of(loop_))) {
+    // The end of the input is no frame, and needs no look at the clock.
+    if (!parser_.is_between_frames(input_.bytes()) &&
+        budget_.is_exhausted(detail::loop::core_of(loop_))) {
       is_budget_exhausted_ = true;
       return true;
     }
