@@ -11,17 +11,20 @@
 
 #include "http_message/h2/frame_writer.h"
 #include "http_message/h2/head_writer.h"
+#include "io/write_size.h"
 #include "loop/core.h"
 
 namespace tambour::http {
 namespace {
 
 /// Of one write. More would delay the responses that become urgent meanwhile.
-constexpr std::size_t written_bytes = std::size_t{64} * 1024;
-/// Over TLS, a shorter DATA frame is not begun at the end of a write.
+constexpr std::size_t written_bytes = detail::io::segment_bytes_max;
+/// A shorter DATA frame is not begun at the end of a write.
 constexpr std::size_t data_bytes_min = 1024;
 /// A body that is sent with its head. It is copied, and delays others by less than a packet.
 constexpr std::size_t short_body_bytes = 1024;
+/// A part of a body, such as a message of a WebSocket, that is queued before it is asked for.
+constexpr std::size_t queued_at_once_max = std::size_t{64} * 1024;
 
 }  // namespace
 
@@ -96,13 +99,11 @@ void H2Sender::wake_waiting() noexcept {
   });
 }
 
-/// What the next DATA frame of the write may have; 0: the write is full. TLS encrypts 64 KiB, the
-/// heads of frames included, into full records, and sends them with one system call. A few bytes
-/// more would need another one.
+/// What the next DATA frame of the write may have; 0: the write is full. A few bytes more would
+/// need another segment, and over TLS another record and system call.
 std::size_t H2Sender::data_bytes_max() noexcept {
   constexpr std::size_t frame_bytes_min = detail::h2::frame_head_size + data_bytes_min;
   const std::size_t queued = output_.queue().size();
-  if (stream_.tls() == nullptr) return queued < written_bytes ? detail::h2::frame_size_max_min : 0;
   if (queued > written_bytes - frame_bytes_min) return 0;
   return written_bytes - queued - detail::h2::frame_head_size;
 }
@@ -221,7 +222,7 @@ bool H2Sender::send_short_body(H2SendingStream& stream, std::string_view body) {
 
 bool H2Sender::send_at_once(H2SendingStream& stream, Buffer& bytes) noexcept {
   if (bytes.empty()) return true;
-  if (bytes.size() > written_bytes || !can_send(stream, bytes.size())) return false;
+  if (bytes.size() > queued_at_once_max || !can_send(stream, bytes.size())) return false;
   try {
     if (bytes.size() <= short_body_bytes) {
       detail::h2::append_short_data(output_.queue(), stream.id(), bytes, false);
