@@ -10,13 +10,15 @@
 
 #include <tambour/detail/namespaces.h>
 
+#include "io/write_size.h"
 #include "tls/filter.h"
 
 namespace tambour::tls::detail {
 
 inline constexpr std::size_t record_bytes_max = SSL3_RT_MAX_PLAIN_LENGTH;
-/// The plaintext that one write accepts. Its records are sent with one system call.
-inline constexpr std::size_t write_bytes_max = 4 * record_bytes_max;
+/// The plaintext that one write accepts. Its records are sent with one system call, and in one
+/// segment if they are full.
+inline constexpr std::size_t write_bytes_max = io::segment_bytes_max;
 
 /// Memory for the records of one call, and for one record of small pieces.
 struct Scratch {
@@ -35,6 +37,13 @@ inline Scratch* scratch_of_thread(unsigned depth) noexcept {
   return chosen.get();
 }
 
+/// SSL_get_error() takes an error that another user of the thread has left for one of the call that
+/// follows. ERR_clear_error() alone takes 800 instructions, also if there is nothing to clear.
+inline void clear_errors() noexcept {
+  if (ERR_peek_error() != 0) [[unlikely]]
+    ERR_clear_error();
+}
+
 /// A call of OpenSSL, which may read and write through the BIO.
 class Filter::Call {
  public:
@@ -44,7 +53,7 @@ class Filter::Call {
         may_receive(receives),
         filter_(filter) {
     filter.call_ = this;
-    ERR_clear_error();
+    clear_errors();
   }
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;

@@ -78,6 +78,17 @@ std::int32_t Filter::receive(std::span<std::byte> into) noexcept {
   return answer;
 }
 
+/// OpenSSL's memory for one record in each direction: 34 KiB. The context sets the mode.
+void Filter::keep_memory(bool is_kept) noexcept {
+  if (is_kept) {
+    SSL_clear_mode(ssl(), SSL_MODE_RELEASE_BUFFERS);
+    return;
+  }
+  SSL_set_mode(ssl(), SSL_MODE_RELEASE_BUFFERS);
+  // Fails if a part of a record has been received: its memory is freed with the rest of it.
+  static_cast<void>(SSL_free_buffers(ssl()));
+}
+
 void Filter::keep(std::span<const std::byte> bytes) noexcept {
   try {
     unsent_records_.append(bytes);
@@ -201,6 +212,12 @@ void Filter::note_established() noexcept {
   Generation::of(ssl()).counters().count(*this);
 }
 
+/// True if OpenSSL has returned all that was received, and would ask the BIO in vain for more.
+/// Saves a call that fails.
+bool Filter::is_input_used_up() const noexcept {
+  return !call_->may_receive && below() == nullptr && SSL_has_pending(ssl()) == 0;
+}
+
 std::int32_t Filter::read(const io::Transport& below, std::span<std::byte> into,
                           bool may_receive) noexcept {
   // An answer to the peer must not wait for the next write.
@@ -222,7 +239,11 @@ std::int32_t Filter::read(const io::Transport& below, std::span<std::byte> into,
       std::size_t got = 0;
       const int done = SSL_read_ex(ssl(), into.data() + total, into.size() - total, &got);
       total += got;
-      if (done == 1) continue;
+      if (done == 1) {
+        if (!is_input_used_up()) continue;
+        may_read_now_ = false;
+        break;
+      }
       const int ssl_error = SSL_get_error(ssl(), done);
       if (ssl_error == SSL_ERROR_WANT_READ) {
         may_read_now_ = false;

@@ -15,6 +15,7 @@
 #include <tambour/detail/transport_filter.h>
 #include <tambour/tls/session.h>
 
+#include "io/kept_memory.h"
 #include "io/transport.h"
 #include "tls/message_limit.h"
 #include "tls/openssl.h"
@@ -30,7 +31,7 @@ namespace tambour::tls::detail {
 /// here. So no call of OpenSSL is repeated.
 ///
 /// Thread: that of the stream. May be moved between threads while no call is running.
-class Filter final : public io::TransportFilter, public tls::Session {
+class Filter final : public io::TransportFilter, public io::KeptMemory, public tls::Session {
  public:
   /// `owner` keeps alive what the connection refers to, such as the context.
   [[nodiscard]] static std::unique_ptr<Filter> create(SSL_CTX* context, bool is_server,
@@ -56,6 +57,7 @@ class Filter final : public io::TransportFilter, public tls::Session {
     return outcome_of(tls::ErrorCode::unread_plaintext);
   }
   [[nodiscard]] const tls::Session& session() const noexcept override { return *this; }
+  void keep_memory(bool is_kept) noexcept override;
 
   [[nodiscard]] tls::Version version() const noexcept override;
   [[nodiscard]] std::string_view cipher() const noexcept override;
@@ -116,6 +118,7 @@ class Filter final : public io::TransportFilter, public tls::Session {
   void send_collected() noexcept;
   void send_close_notify() noexcept;
   void answer_key_update() noexcept;
+  [[nodiscard]] bool is_input_used_up() const noexcept;
 
   void note_established() noexcept;
   void report_unfinished() noexcept;

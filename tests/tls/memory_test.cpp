@@ -25,6 +25,8 @@
 
 #include <tambour/tambour.h>
 
+#include "io/kept_memory.h"
+#include "net/stream_filter.h"
 #include "support/scale.h"
 #include "support/streams.h"
 #include "tls/resumption/strike_register.h"
@@ -45,12 +47,17 @@ bool refused() noexcept {
 /// The bytes in use that malloc(3) has returned here, with what it takes itself.
 std::size_t live_bytes = 0;
 
+/// Of memory for a record.
+std::size_t large_allocations = 0;
+constexpr std::size_t large_bytes = 16'384;
+
 std::size_t bytes_of(void* memory) {
   return memory == nullptr ? 0 : ::malloc_usable_size(memory) + sizeof(std::size_t);
 }
 void* allocate(std::size_t size) noexcept {
   void* const memory = refused() ? nullptr : std::malloc(size > 0 ? size : 1);
   live_bytes += bytes_of(memory);
+  if (size >= large_bytes) ++large_allocations;
   return memory;
 }
 void release(void* memory) noexcept {
@@ -317,6 +324,54 @@ TEST(Memory, may_run_out_for_the_strike_register_of_a_forked_child) {
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
   EXPECT_TRUE(strikes.accept(random));
+}
+
+Task<> transfer(SocketStream& from, SocketStream& to) {
+  EXPECT_TRUE(co_await from.write("x"));
+  Buffer buffer;
+  EXPECT_TRUE(co_await to.read(buffer));
+}
+
+/// Busy connections of a server keep the memory.
+TEST(MemoryForRecords, is_freed_after_each_transfer_unless_it_is_kept) {
+  EventLoop loop;
+  const Contexts contexts;
+  test::StreamEnds ends = test::open_stream_ends(loop);
+  TaskScope scope(loop);
+  const auto run = [&](Task<> task) {
+    scope.spawn(std::move(task));
+    while (!scope.empty()) loop.run_once();
+  };
+  scope.spawn([](SocketStream& stream, const tls::ServerContext& tls) -> Task<> {
+    EXPECT_TRUE(co_await tls::accept(stream, tls));
+  }(ends.far, contexts.server));
+  run([](SocketStream& stream, const tls::ClientContext& tls) -> Task<> {
+    EXPECT_TRUE(co_await tls::connect(stream, tls, "localhost"));
+  }(ends.near, contexts.client));
+  run(transfer(ends.near, ends.far));
+  run(transfer(ends.far, ends.near));
+  const auto keep = [](SocketStream& stream, bool is_kept) {
+    detail::io::KeptMemory* const memory =
+        detail::io::KeptMemory::of(detail::net::StreamFilter::of(stream));
+    ASSERT_NE(memory, nullptr);
+    memory->keep_memory(is_kept);
+  };
+  const auto allocations_of_transfer = [&] {
+    const std::size_t before = large_allocations;
+    run(transfer(ends.near, ends.far));
+    run(transfer(ends.far, ends.near));
+    return large_allocations - before;
+  };
+  const std::size_t without = live_bytes;
+  EXPECT_EQ(allocations_of_transfer(), 4U);
+  EXPECT_EQ(live_bytes, without);
+  keep(ends.near, true);
+  EXPECT_EQ(allocations_of_transfer(), 4U);
+  EXPECT_GT(live_bytes, without + 2 * large_bytes);
+  EXPECT_EQ(allocations_of_transfer(), 2U);
+  keep(ends.near, false);
+  EXPECT_EQ(live_bytes, without);
+  EXPECT_EQ(allocations_of_transfer(), 4U);
 }
 
 /// A client on OpenSSL alone.

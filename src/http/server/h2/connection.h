@@ -38,6 +38,7 @@
 #include "http/h2/token_budget.h"
 #include "http/h2/window_meter.h"
 #include "http/server/h2/counters.h"
+#include "http/server/h2/record_memory.h"
 #include "http/server/h2/stream.h"
 #include "http_message/date.h"
 #include "http_message/h2/frame_parser.h"
@@ -254,6 +255,7 @@ class H2Connection final {
   H2StreamTable<std::unique_ptr<H2Stream>> streams_;
   std::vector<std::unique_ptr<H2Stream>> spare_streams_;
   std::unique_ptr<detail::h2::ResponseBlock> last_block_;
+  RecordMemory record_memory_;
   TimePoint spares_until_ = never;  ///< When the spare streams are destroyed, if none is open.
   /// The tasks that wait for handlers; null until there is one. After the streams.
   std::unique_ptr<TaskScope> waits_;

@@ -30,7 +30,10 @@ void H2Connection::check_progress() noexcept {
     count(H2Event::stalled_stream);
     reset(stream, h2::ErrorCode::cancel, system_error(ETIMEDOUT));
   });
-  if (!streams_.empty()) return check_by(next_check());
+  if (!streams_.empty()) {
+    if (spares_until_ <= loop_.now()) record_memory_.release(stream_);
+    return check_by(next_check());
+  }
   if (!release_spares()) check_by(spares_until_);
 }
 

@@ -22,6 +22,7 @@ std::unique_ptr<H2Stream> H2Connection::make_stream(std::uint32_t stream_id) {
   std::unique_ptr<H2Stream> stream = std::move(spare_streams_.back());
   spare_streams_.pop_back();
   stream->restart(stream_id);
+  record_memory_.keep(stream_);  // The requests of a client follow each other.
   return stream;
 }
 
@@ -40,6 +41,7 @@ void H2Connection::keep_or_destroy(std::unique_ptr<H2Stream> stream) noexcept {
 bool H2Connection::release_spares() noexcept {
   if (spare_streams_.empty()) return true;
   if (loop_.now() < spares_until_) return false;
+  record_memory_.release(stream_);
   std::vector<std::unique_ptr<H2Stream>>().swap(spare_streams_);
   last_block_.reset();
   streams_.release_memory();
