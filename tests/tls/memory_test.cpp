@@ -348,8 +348,6 @@ TEST(MemoryForRecords, is_freed_after_each_transfer_unless_it_is_kept) {
   run([](SocketStream& stream, const tls::ClientContext& tls) -> Task<> {
     EXPECT_TRUE(co_await tls::connect(stream, tls, "localhost"));
   }(ends.near, contexts.client));
-  run(transfer(ends.near, ends.far));
-  run(transfer(ends.far, ends.near));
   const auto keep = [](SocketStream& stream, bool is_kept) {
     detail::io::KeptMemory* const memory =
         detail::io::KeptMemory::of(detail::net::StreamFilter::of(stream));
@@ -362,6 +360,8 @@ TEST(MemoryForRecords, is_freed_after_each_transfer_unless_it_is_kept) {
     run(transfer(ends.far, ends.near));
     return large_allocations - before;
   };
+  // Until what follows a handshake, such as tickets, has been read.
+  for (int i = 0; i < 3; ++i) static_cast<void>(allocations_of_transfer());
   const std::size_t without = live_bytes;
   EXPECT_EQ(allocations_of_transfer(), 4U);
   EXPECT_EQ(live_bytes, without);
