@@ -39,8 +39,10 @@ void H2Connection::keep_or_destroy(std::unique_ptr<H2Stream> stream) noexcept {
 }
 
 bool H2Connection::release_spares() noexcept {
-  if (spare_streams_.empty()) return true;
+  // The last spare stream may have failed in its next use, and have left the memory for records.
+  if (spares_until_ == never) return true;
   if (loop_.now() < spares_until_) return false;
+  spares_until_ = never;
   record_memory_.release(stream_);
   std::vector<std::unique_ptr<H2Stream>>().swap(spare_streams_);
   last_block_.reset();
