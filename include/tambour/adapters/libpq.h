@@ -65,10 +65,13 @@ class PgConnection {
   }
 
   /// Sends a query and returns its last result, or the first error. Without parameters, `text` may
-  /// have several statements.
-  /// Sent when the result is awaited.
-  PgQuery query(std::string text, PgParameters parameters = {}) noexcept {
-    return {session_, std::move(text), std::move(parameters)};
+  /// have several statements. Sent when the result is awaited.
+  template <std::convertible_to<std::string> Text>
+  PgQuery query(Text&& text) {
+    return PgQuery(session_, std::forward<Text>(text));
+  }
+  PgQuery query(std::string text, PgParameters parameters) noexcept {
+    return PgQuery(session_, std::move(text), std::move(parameters));
   }
   /// query("select $1::int + $2", "1", std::nullopt)
   template <std::convertible_to<std::optional<std::string>>... Values>

@@ -27,50 +27,58 @@ class PgResults final : public WatchedSocket::Waiter {
   ~PgResults() = default;
 
   [[nodiscard]] static bool await_ready() noexcept { return false; }
+  /// Nothing is read before the first event: the server ends its results when it has the whole
+  /// query.
   template <HasTaskContext Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting,
                      std::source_location at = std::source_location::current()) {
-    if (read_results()) return false;
-    PgSession& session = session_;
-    const auto begun = begin(session.socket(), PQsocket(session.get()), Events::read, awaiting, at);
+    const auto begun =
+        begin(session_.socket(), PQsocket(session_.get()), Events::read, awaiting, at);
     if (!begun) error_ = begun.error();
     return begun.has_value();
   }
   [[nodiscard]] PgResult<PgRows> await_resume() {
-    if (PQsocket(session_.get()) < 0) session_.forget_socket();  // libpq has closed it.
-    if (error_) return std::unexpected(PgError(error_));
-    if (is_connection_lost_ && !PgSession::is_error(last_))
-      return std::unexpected(session_.error());
-    return PgSession::checked_rows(std::move(last_));
+    if (error_ || is_connection_lost_ || has_failed_) [[unlikely]]
+      return failure();
+    return std::move(last_);
   }
 
  private:
   bool accept(const Result<Events>& outcome) noexcept override {
-    if (!outcome) {
+    if (!outcome) [[unlikely]] {
       error_ = outcome.error();
       return true;
     }
     is_connection_lost_ = PQconsumeInput(session_.get()) == 0;
-    return is_connection_lost_ || read_results();
+    // If the server has ended the connection, its reason is among the results.
+    return read_results() || is_connection_lost_;
   }
   /// Returns false while libpq waits for the server. Results after an error are read too.
   bool read_results() noexcept {
     while (PQisBusy(session_.get()) == 0) {
       PgRows rows(PQgetResult(session_.get()), &PQclear);
       if (rows == nullptr) return true;
-      if (PgSession::is_error(last_)) continue;
+      if (has_failed_) continue;
       last_ = std::move(rows);
       const ExecStatusType status = PQresultStatus(last_.get());
+      has_failed_ = status == PGRES_FATAL_ERROR || status == PGRES_BAD_RESPONSE;
       // COPY has no further result before its data.
       if (status == PGRES_COPY_IN || status == PGRES_COPY_OUT || status == PGRES_COPY_BOTH)
         return true;
     }
     return false;
   }
+  [[gnu::cold]] PgResult<PgRows> failure() {
+    if (PQsocket(session_.get()) < 0) session_.forget_socket();  // libpq has closed it.
+    if (error_) return std::unexpected(PgError(*error_));
+    if (!has_failed_) return std::unexpected(session_.error());
+    return PgSession::checked_rows(std::move(last_));
+  }
 
   PgSession& session_;
   PgRows last_{nullptr, &PQclear};
-  Error error_;  ///< Of the wait.
+  std::optional<Error> error_;  ///< Of the wait.
+  bool has_failed_ = false;     ///< The last result is an error.
   bool is_connection_lost_ = false;
 };
 
@@ -82,9 +90,11 @@ namespace tambour::adapters {
 /// May be moved until then. The connection must stay where it is.
 class [[nodiscard("a query is sent when it is awaited")]] PgQuery {
  public:
-  PgQuery(detail::PgSession& session, std::string&& text, PgParameters&& parameters) noexcept
+  /// `text`: what a std::string is constructed from.
+  template <class Text>
+  explicit PgQuery(detail::PgSession& session, Text&& text, PgParameters&& parameters = {})
       : session_(session),
-        text_(std::move(text)),
+        text_(std::forward<Text>(text)),
         parameters_(std::move(parameters)),
         results_(session) {}
   PgQuery(PgQuery&& other) noexcept
@@ -96,11 +106,11 @@ class [[nodiscard("a query is sent when it is awaited")]] PgQuery {
   template <HasTaskContext Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting,
                      std::source_location at = std::source_location::current()) {
-    if (PQtransactionStatus(session_.get()) != PQTRANS_ACTIVE) {
-      is_sent_ = session_.send(text_, parameters_);
-      if (!is_sent_) return false;
-      if (PQflush(session_.get()) == 0) return results_.await_suspend(awaiting, at);
-    }
+    // libpq refuses it while a query that was stopped is active.
+    is_sent_ = session_.send(text_, parameters_);
+    if (is_sent_ && PQflush(session_.get()) == 0) [[likely]]
+      return results_.await_suspend(awaiting, at);
+    if (!is_sent_ && PQtransactionStatus(session_.get()) != PQTRANS_ACTIVE) return false;
     auto task = finish(session_, std::move(text_), std::move(parameters_), is_sent_);
     task_.emplace(&task.release());
     task_->await_suspend(awaiting, at);

@@ -96,8 +96,9 @@ class PgSession {
   }
   /// Of a result, in which null is not an error.
   [[nodiscard]] static bool is_error(const PgRows& rows) noexcept {
+    if (rows == nullptr) return false;
     const ExecStatusType status = PQresultStatus(rows.get());
-    return rows != nullptr && (status == PGRES_FATAL_ERROR || status == PGRES_BAD_RESPONSE);
+    return status == PGRES_FATAL_ERROR || status == PGRES_BAD_RESPONSE;
   }
   [[nodiscard]] static PgResult<PgRows> checked_rows(PgRows rows) {
     if (!is_error(rows)) return rows;

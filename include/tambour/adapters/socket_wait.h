@@ -42,6 +42,10 @@ class WatchedSocket {
   void forget() noexcept { watcher_.reset(); }
 
  private:
+  [[nodiscard]] bool is_watching(int fd, Events interest) const noexcept {
+    return watcher_ && watcher_->fd() == fd && watcher_->interest() == interest &&
+           watcher_->is_started();
+  }
   Result<> watch(EventLoop& loop, int fd, Events interest);
   void report(Events events);
 
@@ -68,8 +72,10 @@ class WatchedSocket::Waiter : private tambour::detail::StopHook {
     note_wait(awaiting, WaitNote(WaitKind::readiness, fd), at);
     awaiting_ = awaiting;
     loop_ = context.loop;
-    auto started = socket.watch(*loop_, fd, interest);
-    if (!started) return started;
+    if (!socket.is_watching(fd, interest)) {
+      auto started = socket.watch(*loop_, fd, interest);
+      if (!started) return started;
+    }
     socket_ = &socket;
     socket.waiter_ = this;
     context.waits.add(*this, context.stop);
@@ -79,6 +85,17 @@ class WatchedSocket::Waiter : private tambour::detail::StopHook {
   /// The socket is ready, or the wait has failed. Returns whether the task is to be resumed, which
   /// it must be after a failure; otherwise the wait continues.
   virtual bool accept(const Result<Events>& outcome) noexcept = 0;
+
+  /// For accept(), if the wait continues for something else.
+  Result<> change(int fd, Events interest) { return socket_->watch(*loop_, fd, interest); }
+  /// Ends the wait without an event, for a time limit. Must be the last use of this object.
+  void resume_task() {
+    ignore_stop();
+    end();  // The socket may be destroyed before this object.
+    tambour::detail::Resumption::run(awaiting_);
+  }
+  /// During a wait.
+  [[nodiscard]] EventLoop& loop() const noexcept { return *loop_; }
 
  private:
   friend class WatchedSocket;
@@ -93,11 +110,6 @@ class WatchedSocket::Waiter : private tambour::detail::StopHook {
   void end() noexcept {
     WatchedSocket* const socket = std::exchange(socket_, nullptr);
     if (socket != nullptr && socket->waiter_ == this) socket->waiter_ = nullptr;
-  }
-  void resume_task() {
-    ignore_stop();
-    end();  // The socket may be destroyed before this object.
-    tambour::detail::Resumption::run(awaiting_);
   }
 
   WatchedSocket* socket_ = nullptr;
@@ -146,9 +158,7 @@ inline WatchedSocket::Wait WatchedSocket::wait(int fd, Events interest) noexcept
 }
 
 inline Result<> WatchedSocket::watch(EventLoop& loop, int fd, Events interest) {
-  if (watcher_ && watcher_->fd() == fd && watcher_->interest() == interest &&
-      watcher_->is_started())
-    return {};
+  if (is_watching(fd, interest)) return {};
   if (watcher_ && watcher_->fd() != fd) watcher_.reset();
   if (!watcher_) watcher_.emplace(loop, fd, interest, [this](Events events) { report(events); });
   if (watcher_->interest() != interest) watcher_->set(interest);
