@@ -185,6 +185,30 @@ TEST_F(Mariadb, a_stopped_query_is_drained_or_killed) {
   }());
 }
 
+TEST_F(Mariadb, time_limits_of_libmariadb_end_queries) {
+  run([]() -> Task<> {
+    MariadbSettings settings = Server::shared().settings();
+    settings.configure = [](MYSQL* mysql) {
+      const unsigned seconds = 1;
+      mysql_options(mysql, MYSQL_OPT_READ_TIMEOUT, &seconds);
+    };
+    static_cast<void>(co_await connected());  // The server has started.
+    auto connection = co_await MariadbConnection::connect(std::move(settings));
+    auto quick = co_await connection->query("select sleep(0.01)");
+    EXPECT_TRUE(quick);
+    auto slow = co_await connection->query("select sleep(60)");
+    EXPECT_EQ(slow.error().error, system_error(ECONNRESET));
+    EXPECT_FALSE(connection->is_usable());
+    // A query that was moved, and one that is never awaited.
+    auto other = co_await connected();
+    auto query = other->query("select 3");
+    auto moved = std::move(query);
+    auto rows = co_await std::move(moved);
+    EXPECT_EQ(value(*rows), "3");
+    static_cast<void>(other->query("select 4"));
+  }());
+}
+
 /// Repeats each query until it succeeds, on another connection if that is necessary.
 Task<> query_always(MariadbConnection connection, std::size_t count, test::Outcomes& outcomes) {
   for (std::size_t i = 0; i < count;) {

@@ -30,6 +30,8 @@ ADAPTERS = {
     "libssh2.h": "libssh2",
     "libssh2_result.h": "libssh2",
     "mariadb.h": "libmariadb",
+    "mariadb_result.h": "libmariadb",
+    "mariadb_session.h": "libmariadb",
     "mosquitto.h": "libmosquitto",
     "nats.h": "libnats",
     "nats_core.h": "libnats",
