@@ -152,5 +152,22 @@ TEST_F(Mosquitto, destroying_the_client_cancels_what_is_in_flight) {
   }());
 }
 
+TEST_F(Mosquitto, a_task_that_its_publication_resumes_may_destroy_the_client) {
+  run([this]() -> Task<> {
+    std::optional<MqttClient> client(std::in_place, loop, "client");
+    EXPECT_TRUE(co_await connected(*client));
+    std::size_t ended = 0;
+    auto publish = [&]() -> Task<> {
+      const auto published = co_await client->publish("count", "x", 1);
+      EXPECT_TRUE(published || published.error() == system_error(ECANCELED));
+      if (++ended == 1) client.reset();
+    };
+    TaskScope scope(loop);
+    for (int i = 0; i < 10; ++i) scope.spawn(publish());
+    static_cast<void>(co_await scope.join());
+    EXPECT_EQ(ended, 10U);
+  }());
+}
+
 }  // namespace
 }  // namespace tambour::mosquitto_test

@@ -11,6 +11,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <new>
@@ -18,6 +19,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <tambour/adapters/call.h>
 #include <tambour/base/callback.h>
@@ -57,9 +59,11 @@ class MqttClient {
   MqttClient(const MqttClient&) = delete;
   MqttClient& operator=(const MqttClient&) = delete;
   ~MqttClient() {
+    if (is_destroyed_ != nullptr) *is_destroyed_ = true;
     watcher_.reset();
     mosquitto_destroy(client_);
     fail_all(ECANCELED, true);
+    while (resumed_ < ended_.size()) ended_[resumed_++]->finish_later({});
   }
 
   /// For mosquitto_tls_set(), mosquitto_username_pw_set() and others.
@@ -141,6 +145,7 @@ class MqttClient {
     const bool is_kept = qos > 0;
     if (error != MOSQ_ERR_SUCCESS && !(error == MOSQ_ERR_NO_CONN && is_kept))
       return Call<void>::failed(error_of(error));
+    ended_.reserve(ended_.size() + in_flight_.size() + 1);  // In finish() nothing throws.
     auto [call, wait] = Call<void>::begin();
     if (early_ == id)
       call->finish({});
@@ -165,10 +170,27 @@ class MqttClient {
   }
   void act(Events events) {
     constexpr int packets_max = 100;
+    is_acting_ = true;
     if (has(events, Events::read) || has(events, Events::error))
       check(mosquitto_loop_read(client_, packets_max));
     if (has(events, Events::write)) check(mosquitto_loop_write(client_, packets_max));
+    is_acting_ = false;
     update();
+    if (!ended_.empty()) resume_ended();
+  }
+  /// Resumes the tasks whose operations have ended, one of which may destroy this object.
+  void resume_ended() {
+    bool is_destroyed = false;
+    bool* const outer = std::exchange(is_destroyed_, &is_destroyed);
+    while (resumed_ < ended_.size()) {
+      ended_[resumed_++]->finish({});
+      if (!is_destroyed) continue;
+      if (outer != nullptr) *outer = true;
+      return;
+    }
+    is_destroyed_ = outer;
+    ended_.clear();
+    resumed_ = 0;
   }
   void check(int error) {
     // libmosquitto has closed the socket and called disconnected().
@@ -208,6 +230,7 @@ class MqttClient {
     Call<void>* const call = at->second.call;
     in_flight_.erase(at);
     // Not here: the task may publish, but not destroy the client.
+    if (is_acting_) return ended_.push_back(call);
     call->finish_later({});
   }
 
@@ -239,6 +262,10 @@ class MqttClient {
   Call<void>* connecting_ = nullptr;
   bool is_connected_ = false;
   int early_ = 0;
+  bool is_acting_ = false;             ///< Inside functions that receive and send.
+  std::vector<Call<void>*> ended_;     ///< Inside them.
+  std::size_t resumed_ = 0;            ///< How many of these tasks have been resumed.
+  bool* is_destroyed_ = nullptr;       ///< Of resume_ended(), while it runs.
   std::map<int, InFlight> in_flight_;  ///< By message id.
   std::shared_ptr<Callback<void(const mosquitto_message&)>> on_message_;
 };
