@@ -1,9 +1,10 @@
 // Operations of client libraries on a loop: the processor time of the process that has the client.
 //
-// A program starts the server of the client on another processor: redis-server, postgres or nginx.
-// An operation is a GET of Redis for 100 bytes, `select 1` in PostgreSQL, or a download of 100
-// bytes with libcurl. A number of operations is in flight: commands on one connection of Redis,
-// connections to PostgreSQL, and transfers of libcurl, which keeps its connections.
+// A program starts the server of the client on another processor: redis-server, postgres, mariadbd,
+// mosquitto or nginx. An operation is a GET of Redis for 100 bytes, `select 1` in PostgreSQL or
+// MariaDB, an acknowledged message of 100 bytes with MQTT, or a download of 100 bytes with libcurl.
+// A number of operations is in flight: commands and messages on one connection, connections to
+// databases, and transfers of libcurl, which keeps its connections.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +17,7 @@
 
 namespace bench {
 
-enum class Client { redis, postgresql, curl };
+enum class Client { redis, postgresql, mariadb, mosquitto, curl };
 
 /// What a subject connects to.
 struct ClientSetup {

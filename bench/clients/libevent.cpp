@@ -1,5 +1,5 @@
 // libevent: hiredis with its own adapter, libpq and libcurl as their documentation shows. Linked
-// with the drop-in too, there with TAMBOUR_HOSTED on an EventLoop of Tambour.
+// with the drop-in too.
 #include <hiredis/adapters/libevent.h>
 
 #include <curl/curl.h>
@@ -16,12 +16,8 @@
 
 #include <event2/event.h>
 
-#ifdef TAMBOUR_HOSTED
-#include <tambour/adapters/libevent.h>
-#include <tambour/tambour.h>
-#endif
-
 #include "clients/clients.h"
+#include "clients/libevent.h"
 
 namespace {
 
@@ -29,45 +25,9 @@ using bench::ClientSession;
 using bench::ClientSetup;
 using bench::fail;
 using bench::Operations;
-
-#ifdef TAMBOUR_HOSTED
-constexpr const char* name = "tambour-hosted";
-class Loop {
- public:
-  Loop() {
-    if (!base_.start()) fail("the loop is not one of the drop-in");
-  }
-  event_base* base() { return base_.get(); }
-  void run() { loop_.run(); }
-
- private:
-  tambour::EventLoop loop_;
-  tambour::adapters::LibeventBase base_{loop_};
-};
-#else
-class Loop {
- public:
-  Loop() = default;
-  Loop(const Loop&) = delete;
-  Loop& operator=(const Loop&) = delete;
-  ~Loop() { event_base_free(base_); }
-  event_base* base() { return base_; }
-  void run() { event_base_dispatch(base_); }
-
- private:
-  event_base* base_ = event_base_new();
-};
-#ifdef TAMBOUR_DROP_IN
-constexpr const char* name = "tambour-libevent";
-#else
-constexpr const char* name = "libevent";
-#endif
-#endif
-
-/// Ends the loop when all operations have ended.
-void note_end(Operations& all, event_base* base) {
-  if (all.end()) event_base_loopbreak(base);
-}
+using bench::libevent::Loop;
+using bench::libevent::note_end;
+using bench::libevent::on;
 
 class Redis final : public ClientSession {
  public:
@@ -296,17 +256,14 @@ class Curl final : public ClientSession {
   Operations* all_ = nullptr;
 };
 
-template <class Session>
-bench::OpenClient on(Loop& loop) {
-  return [&loop](const ClientSetup& setup) { return std::make_unique<Session>(loop, setup); };
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
   Loop loop;
-  return bench::run_clients(argc, argv, {name, event_get_version(), "epoll"},
+  return bench::run_clients(argc, argv, {bench::libevent::name, event_get_version(), "epoll"},
                             {{bench::Client::redis, on<Redis>(loop)},
                              {bench::Client::postgresql, on<Postgresql>(loop)},
+                             {bench::Client::mariadb, bench::libevent::mariadb_on(loop)},
+                             {bench::Client::mosquitto, bench::libevent::mosquitto_on(loop)},
                              {bench::Client::curl, on<Curl>(loop)}});
 }

@@ -15,6 +15,7 @@
 #include <uv.h>
 
 #include "clients/clients.h"
+#include "clients/libuv.h"
 
 namespace {
 
@@ -22,11 +23,8 @@ using bench::ClientSession;
 using bench::ClientSetup;
 using bench::fail;
 using bench::Operations;
-
-/// Ends the loop when all operations have ended.
-void note_end(Operations& all, uv_loop_t* loop) {
-  if (all.end()) uv_stop(loop);
-}
+using bench::libuv::note_end;
+using bench::libuv::on;
 
 class Redis final : public ClientSession {
  public:
@@ -276,11 +274,6 @@ class Curl final : public ClientSession {
   Operations* all_ = nullptr;
 };
 
-template <class Session>
-bench::OpenClient on(uv_loop_t* loop) {
-  return [loop](const ClientSetup& setup) { return std::make_unique<Session>(loop, setup); };
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -288,5 +281,7 @@ int main(int argc, char** argv) {
   return bench::run_clients(argc, argv, {"libuv", uv_version_string(), "epoll"},
                             {{bench::Client::redis, on<Redis>(loop)},
                              {bench::Client::postgresql, on<Postgresql>(loop)},
+                             {bench::Client::mariadb, bench::libuv::mariadb_on(loop)},
+                             {bench::Client::mosquitto, bench::libuv::mosquitto_on(loop)},
                              {bench::Client::curl, on<Curl>(loop)}});
 }

@@ -1,4 +1,4 @@
-// Starts redis-server, postgres and nginx with as little configuration as they need.
+// Starts the servers with as little configuration as they need.
 #include "clients/server_program.h"
 
 #include <fcntl.h>
@@ -75,6 +75,12 @@ bool can_connect_unix(const std::string& path) {
   return is_connected;
 }
 
+/// A server that may not be in the PATH of users.
+std::string system_program(const std::string& name) {
+  const std::string path = "/usr/sbin/" + name;
+  return access(path.c_str(), X_OK) == 0 ? path : name;
+}
+
 /// A program of PostgreSQL, which is not in PATH.
 std::string postgres_program(const std::string& name) {
   for (const char* version : {"17", "16", "15", "14"}) {
@@ -92,6 +98,8 @@ ServerProgram::ServerProgram(Client client) {
   move_to_another_processor();  // The server inherits it.
   if (client == Client::redis) start_redis();
   if (client == Client::postgresql) start_postgres();
+  if (client == Client::mariadb) start_mariadbd();
+  if (client == Client::mosquitto) start_mosquitto();
   if (client == Client::curl) start_nginx();
   move_to_pinned_processor();
 }
@@ -126,6 +134,30 @@ void ServerProgram::start_postgres() {
   });
 }
 
+/// Without the tables of mysql_install_db, which takes seconds; --skip-grant-tables allows that.
+void ServerProgram::start_mariadbd() {
+  const std::string data = folder_.path() + "/data";
+  mkdir(data.c_str(), 0777);
+  chmod(data.c_str(), 0777);
+  address_ = folder_.path() + "/socket";
+  process_ =
+      start({system_program("mariadbd"), "--no-defaults", "--datadir=" + data,
+             "--socket=" + address_, "--skip-networking", "--skip-grant-tables",
+             "--max-connections=150", "--innodb-buffer-pool-size=8M", "--innodb-log-file-size=4M",
+             "--pid-file=" + folder_.path() + "/pid", "--tmpdir=" + folder_.path()},
+            log(), true);
+  wait_for(process_, log(), [&] { return can_connect_unix(address_); });
+}
+
+void ServerProgram::start_mosquitto() {
+  address_ = folder_.path() + "/socket";
+  const std::string configuration = folder_.path() + "/mosquitto.conf";
+  std::ofstream(configuration) << "listener 0 " << address_ << "\nallow_anonymous true\n"
+                               << (geteuid() == 0 ? "user root\n" : "");
+  process_ = start({system_program("mosquitto"), "-c", configuration}, log());
+  wait_for(process_, log(), [&] { return can_connect_unix(address_); });
+}
+
 void ServerProgram::start_nginx() {
   const auto port = free_port();
   address_ = "http://127.0.0.1:" + std::to_string(port) + "/";
@@ -138,8 +170,8 @@ void ServerProgram::start_nginx() {
       << folder_.path() << "/uwsgi;\nscgi_temp_path " << folder_.path()
       << "/scgi;\nkeepalive_requests 100000000;\nserver { listen 127.0.0.1:" << port
       << "; location / { return 200 '" << std::string(value_bytes, 'x') << "'; } }\n}\n";
-  const char* const program = access("/usr/sbin/nginx", X_OK) == 0 ? "/usr/sbin/nginx" : "nginx";
-  process_ = start({program, "-e", "stderr", "-p", folder_.path(), "-c", configuration}, log());
+  process_ = start(
+      {system_program("nginx"), "-e", "stderr", "-p", folder_.path(), "-c", configuration}, log());
   wait_for(process_, log(), [&] { return can_connect_to(port); });
 }
 

@@ -26,6 +26,8 @@ class ServerProgram {
  private:
   void start_redis();
   void start_postgres();
+  void start_mariadbd();
+  void start_mosquitto();
   void start_nginx();
   std::string log() const { return folder_.path() + "/log"; }
 

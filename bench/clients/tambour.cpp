@@ -10,6 +10,8 @@
 #include <tambour/adapters/curl.h>
 #include <tambour/adapters/hiredis.h>
 #include <tambour/adapters/libpq.h>
+#include <tambour/adapters/mariadb.h>
+#include <tambour/adapters/mosquitto.h>
 
 #include "clients/clients.h"
 
@@ -97,6 +99,69 @@ class Postgresql final : public bench::ClientSession {
   std::vector<adapters::PgConnection> connections_;
 };
 
+class Mariadb final : public bench::ClientSession {
+ public:
+  Mariadb(EventLoop& loop, const bench::ClientSetup& setup) : loop_(loop) {
+    run_tasks(loop, std::size_t(setup.in_flight),
+              [&](std::size_t) { return connect(setup.server); });
+  }
+  void run(bench::Operations& all) override {
+    run_tasks(loop_, connections_.size(),
+              [&](std::size_t i) { return select_ones(connections_[i], all); });
+  }
+
+ private:
+  Task<> connect(std::string socket) {
+    adapters::MariadbSettings settings;
+    settings.unix_path = std::move(socket);
+    settings.user = "test";
+    auto connection = co_await adapters::MariadbConnection::connect(std::move(settings));
+    if (!connection) bench::fail("MariaDB: " + connection.error().message);
+    connections_.push_back(std::move(*connection));
+  }
+  static Task<> select_ones(adapters::MariadbConnection& connection, bench::Operations& all) {
+    while (all.begin()) {
+      const auto rows = co_await connection.query("select 1");
+      const MYSQL_ROW row = rows ? mysql_fetch_row(rows->get()) : nullptr;
+      if (row == nullptr || *row[0] != '1') bench::fail("MariaDB: no row");
+      all.end();
+    }
+  }
+
+  EventLoop& loop_;
+  std::vector<adapters::MariadbConnection> connections_;
+};
+
+class Mosquitto final : public bench::ClientSession {
+ public:
+  Mosquitto(EventLoop& loop, const bench::ClientSetup& setup)
+      : loop_(loop), in_flight_(std::size_t(setup.in_flight)), mqtt_(loop, "client") {
+    mosquitto_int_option(mqtt_.get(), MOSQ_OPT_SEND_MAXIMUM, 100);
+    run_task(loop, [&] { return connect(setup.server); });
+  }
+  void run(bench::Operations& all) override {
+    run_tasks(loop_, in_flight_, [&](std::size_t) { return publish(all); });
+  }
+
+ private:
+  Task<> connect(std::string path) {
+    const auto connected = co_await mqtt_.connect(path.c_str(), 0);
+    if (!connected) bench::fail("MQTT: " + connected.error().message());
+  }
+  Task<> publish(bench::Operations& all) {
+    static const std::string value(bench::value_bytes, 'x');
+    while (all.begin()) {
+      const auto published = co_await mqtt_.publish("topic", value, 1);
+      if (!published) bench::fail("MQTT: not published");
+      all.end();
+    }
+  }
+
+  EventLoop& loop_;
+  std::size_t in_flight_;
+  adapters::MqttClient mqtt_;
+};
+
 class Curl final : public bench::ClientSession {
  public:
   Curl(EventLoop& loop, const bench::ClientSetup& setup)
@@ -140,10 +205,13 @@ bench::OpenClient on(EventLoop& loop) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  mosquitto_lib_init();
   EventLoop loop;
   return bench::run_clients(argc, argv,
                             {"tambour", std::string(version), std::string(loop.backend().name)},
                             {{bench::Client::redis, on<Redis>(loop)},
                              {bench::Client::postgresql, on<Postgresql>(loop)},
+                             {bench::Client::mariadb, on<Mariadb>(loop)},
+                             {bench::Client::mosquitto, on<Mosquitto>(loop)},
                              {bench::Client::curl, on<Curl>(loop)}});
 }

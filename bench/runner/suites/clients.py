@@ -1,4 +1,4 @@
-"""Clients: operations of hiredis, libpq and libcurl on a loop."""
+"""Clients: operations of hiredis, libpq, libmariadb, libmosquitto and libcurl on a loop."""
 
 from .. import subjects
 from ..charts import Bars
@@ -8,23 +8,24 @@ from ..suite import Suite
 
 # The program for libevent, on the drop-in, with a base of the drop-in and with an EventLoop.
 HOSTED = Subject("tambour-hosted", "tambour-hosted")
+CLIENTS = ("redis", "postgresql", "mariadb", "mosquitto", "curl")
 
 
 class Clients(Suite):
-    """Uses Redis, PostgreSQL and an HTTP server by the clients that programs have already."""
+    """Uses databases, a broker and an HTTP server by the clients that programs have already."""
 
     name = program = "clients"
-    title = "Clients of Redis, PostgreSQL and HTTP"
-    what = ("A GET of Redis for 100 bytes with hiredis, `select 1` in PostgreSQL with libpq, and a "
-            "download of 100 bytes with libcurl, one or a hundred at a time. Tambour uses its "
-            "adapters, in tasks. libevent and libuv use the adapters of hiredis and, for libpq and "
-            "libcurl, what these document. tambour-hosted is the program for libevent on an "
-            "EventLoop, and tambour-libevent the same program on the drop-in.")
+    title = "Clients of Redis, PostgreSQL, MariaDB, MQTT and HTTP"
+    what = ("A GET of Redis for 100 bytes with hiredis, `select 1` in PostgreSQL with libpq and in "
+            "MariaDB with libmariadb, a message of 100 bytes that the broker acknowledges with "
+            "libmosquitto, and a download of 100 bytes with libcurl, one or a hundred at a time. "
+            "Tambour uses its adapters, in tasks. libevent and libuv use the adapters of hiredis, "
+            "and for the other clients what these document. tambour-hosted is the program for "
+            "libevent on an EventLoop, and tambour-libevent the same program on the drop-in.")
     how = ("Processor time of the process that has the client, per operation. The server is "
            "another process on another processor. Connections exist before.")
     order = 99.5
-    parameters = (Parameter("client", "the client", ("redis", "postgresql", "curl"),
-                            choices=("redis", "postgresql", "curl"), format="{}"),
+    parameters = (Parameter("client", "the client", CLIENTS, choices=CLIENTS, format="{}"),
                   Parameter("in-flight", "operations at the same time", (1, 100), high=100,
                             format="{:,} at a time"),
                   Parameter("operations", "operations of a run", (5000,), high=10_000_000,
@@ -43,7 +44,7 @@ class Clients(Suite):
         return need_two_processors()
 
     def cost(self, cell):
-        return 0.3 + 2 * (cell.get("client") == "postgresql") + cell.get("operations") * 1e-4
+        return 0.3 + 2 * (cell.get("client") in ("postgresql", "mariadb")) + cell.get("operations") * 1e-4
 
     def charts(self, figures):
         labels = [self.describe(cell, omit=figures.constant()) for cell in figures.cells]

@@ -35,7 +35,7 @@ class ClientsInstructions(Clients):
             None if shutil.which("valgrind") else "valgrind is not installed")
 
     def cost(self, cell):
-        return 6 + 4 * (cell.get("client") == "postgresql")
+        return 6 + 4 * (cell.get("client") in ("postgresql", "mariadb"))
 
     def measure(self, subject, cell, launcher):
         path = executable(launcher.build, self.program, subject)
