@@ -69,6 +69,27 @@ TEST_F(Libpq, queries_have_parameters_rows_and_errors) {
   }());
 }
 
+TEST_F(Libpq, the_error_of_a_connection_that_the_server_ends_has_the_reason) {
+  run([]() -> Task<> {
+    auto connection = co_await connected();
+    auto other = co_await connected();
+    auto ended = co_await connection->query("select pg_terminate_backend(pg_backend_pid())");
+    EXPECT_EQ(ended.error().sqlstate, "57P01");
+    EXPECT_FALSE(connection->is_usable());
+    auto refused = co_await connection->query("select 1");
+    EXPECT_EQ(refused.error().error, system_error(EPROTO));
+    auto again = co_await connection->reset();
+    EXPECT_TRUE(again);
+    // Between two queries.
+    const std::string process = std::to_string(PQbackendPID(connection->get()));
+    auto sent = co_await other->query("select pg_terminate_backend($1::int, 10000)", process);
+    EXPECT_TRUE(sent);
+    auto late = co_await connection->query("select 1");
+    EXPECT_EQ(late.error().sqlstate, "57P01");
+    EXPECT_FALSE(connection->is_usable());
+  }());
+}
+
 TEST_F(Libpq, a_pipeline_has_many_queries_in_flight) {
   run([]() -> Task<> {
     auto connection = co_await connected();
