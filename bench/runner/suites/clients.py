@@ -9,6 +9,7 @@ from ..suite import Suite
 # The program for libevent, on the drop-in, with a base of the drop-in and with an EventLoop.
 HOSTED = Subject("tambour-hosted", "tambour-hosted")
 CLIENTS = ("redis", "postgresql", "mariadb", "mosquitto", "curl")
+DATABASES = ("postgresql", "mariadb")  # Which start slowly.
 
 
 class Clients(Suite):
@@ -44,7 +45,7 @@ class Clients(Suite):
         return need_two_processors()
 
     def cost(self, cell):
-        return 0.3 + 2 * (cell.get("client") in ("postgresql", "mariadb")) + cell.get("operations") * 1e-4
+        return 0.3 + 2 * (cell.get("client") in DATABASES) + cell.get("operations") * 1e-4
 
     def charts(self, figures):
         labels = [self.describe(cell, omit=figures.constant()) for cell in figures.cells]

@@ -7,7 +7,7 @@ from pathlib import Path
 from ..model import Metric, NotMeasured
 from ..subjects import executable
 from ..suite import number, parse_report, sample
-from .clients import Clients
+from .clients import DATABASES, Clients
 from .instructions import total_instructions
 
 # Two runs that differ only in this: what connecting costs cancels out.
@@ -35,7 +35,7 @@ class ClientsInstructions(Clients):
             None if shutil.which("valgrind") else "valgrind is not installed")
 
     def cost(self, cell):
-        return 6 + 4 * (cell.get("client") in ("postgresql", "mariadb"))
+        return 6 + 4 * (cell.get("client") in DATABASES)
 
     def measure(self, subject, cell, launcher):
         path = executable(launcher.build, self.program, subject)
