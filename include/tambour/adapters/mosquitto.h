@@ -12,12 +12,12 @@
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
-#include <map>
 #include <memory>
 #include <new>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -262,11 +262,11 @@ class MqttClient {
   Call<void>* connecting_ = nullptr;
   bool is_connected_ = false;
   int early_ = 0;
-  bool is_acting_ = false;             ///< Inside functions that receive and send.
-  std::vector<Call<void>*> ended_;     ///< Inside them.
-  std::size_t resumed_ = 0;            ///< How many of these tasks have been resumed.
-  bool* is_destroyed_ = nullptr;       ///< Of resume_ended(), while it runs.
-  std::map<int, InFlight> in_flight_;  ///< By message id.
+  bool is_acting_ = false;                       ///< Inside functions that receive and send.
+  std::vector<Call<void>*> ended_;               ///< Inside them.
+  std::size_t resumed_ = 0;                      ///< How many of these tasks have been resumed.
+  bool* is_destroyed_ = nullptr;                 ///< Of resume_ended(), while it runs.
+  std::unordered_map<int, InFlight> in_flight_;  ///< By message id.
   std::shared_ptr<Callback<void(const mosquitto_message&)>> on_message_;
 };
 
