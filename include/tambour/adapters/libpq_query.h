@@ -90,7 +90,7 @@ namespace tambour::adapters {
 /// May be moved until then. The connection must stay where it is.
 class [[nodiscard("a query is sent when it is awaited")]] PgQuery {
  public:
-  /// `text`: what a std::string is constructed from.
+  /// PgConnection::query() calls it. `text`: what a std::string is constructed from.
   template <class Text>
   explicit PgQuery(detail::PgSession& session, Text&& text, PgParameters&& parameters = {})
       : session_(session),
