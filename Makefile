@@ -7,10 +7,13 @@
 #   FULL=1        `make bench` runs every suite in full instead of the quick set; the tests run in
 #                 every variant
 #   FUZZ_SECONDS  duration of `make fuzz` in seconds (default: 60)
+#   SITES         `make docs` writes the site to the folder of its version in SITES, with a menu of
+#                 the versions there, instead of to build/site
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 FULL ?= 0
 FUZZ_SECONDS ?= 60
+SITES ?=
 # The system's interpreter: Debian's packages of matplotlib, rich and pytest install into it.
 PYTHON ?= /usr/bin/python3
 MAKEFLAGS += --no-print-directory
@@ -90,7 +93,8 @@ check: configured ## check format, style, layers, links, headers, comments, scri
 docs: ## build the documentation, with the reference of the headers, into build/site
 	@tools/bootstrap --quiet docs
 	$(call install_tools,docs,mkdocs)
-	@PATH="$(CURDIR)/build/docs-tools/bin:$$PATH" $(PYTHON) -B tools/docs
+	@PATH="$(CURDIR)/build/docs-tools/bin:$$PATH" $(PYTHON) -B tools/docs \
+	  $(if $(SITES),--versions $(SITES))
 
 .PHONY: dist
 dist: ## write the source archive of the last commit, and the list of its dependencies

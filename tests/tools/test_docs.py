@@ -8,7 +8,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tools/docs"), str(ROOT / "tools/check")]
 
-from pages import Pages  # noqa: E402  pylint: disable=wrong-import-position
+# pylint: disable=wrong-import-position
+from pages import Pages  # noqa: E402
+from versions import write_versions  # noqa: E402
+# pylint: enable=wrong-import-position
 
 try:
     import reference
@@ -90,6 +93,20 @@ class Links(unittest.TestCase):
     def test_elsewhere_and_in_code_stay_as_they_are(self) -> None:
         text = "[a](https://example.org) [b](#here) [c](lost.md)\n```\n[d](../tools/run)\n```\n"
         self.assertEqual(self.text_of(text), text)
+
+
+class Versions(unittest.TestCase):
+    def test_are_listed_with_their_pages_newest_first(self) -> None:
+        with tempfile.TemporaryDirectory() as directory:
+            root = Path(directory)
+            for page in ("0.9.1/index.html", "0.10.0/index.html", "0.10.0/net/stream.html"):
+                (root / page).parent.mkdir(parents=True, exist_ok=True)
+                (root / page).touch()
+            write_versions(root)
+            self.assertEqual((root / "versions.js").read_text(),
+                             'window.siteVersions = {"0.10.0": ["index.html", "net/stream.html"], '
+                             '"0.9.1": ["index.html"]};\n')
+            self.assertIn("url=0.10.0/index.html", (root / "index.html").read_text())
 
 
 @unittest.skipIf(reference is None, "libclang 19 for Python is not installed")

@@ -1,15 +1,18 @@
 """Opens the site of the documentation in Chromium, from the file system: no page has errors or is
-wider than its window, wide and narrow, light and dark; the search finds twenty things.
+wider than its window, wide and narrow, light and dark; the search finds twenty things; the menu of
+versions leads to the same page of another version, or to its first page.
 
-    test_site.py [--site SITE] [--pictures FOLDER]
+    test_site.py [--sites FOLDER] [--pictures FOLDER]
 
-Without SITE, `make docs` builds the site. Without Chromium, the test is skipped (77).
+FOLDER has a site for each version; without it, `make docs` builds one. Without Chromium, the test
+is skipped (77).
 """
 
 import argparse
 import asyncio
 import base64
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -23,6 +26,9 @@ except ImportError:
     sys.exit(77)
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "tools/docs"))
+from versions import write_versions  # noqa: E402  pylint: disable=wrong-import-position
+
 PAGES = ["index.html", "web-service.html", "mistakes.html", "coming-from-go.html", "support.html",
          "reference/net/stream.html", "decisions/0087-documentation-site.html"]
 # What a reader types, and the page that must be among the first five results.
@@ -104,8 +110,6 @@ async def look_at_pages(browser: Browser, site: Path, pictures: Path | None) -> 
     for page in PAGES:
         for width_name, width in WIDTHS.items():
             for scheme in SCHEMES:
-                # The page keeps the color scheme, and reacts to its change.
-                await browser.value("localStorage.clear()")
                 await browser.open("about:blank")
                 await browser.show(width, scheme)
                 await browser.open((site / page).as_uri())
@@ -150,6 +154,38 @@ async def search(browser: Browser, site: Path) -> list[str]:
     return faults
 
 
+async def change_version(browser: Browser, site: Path) -> list[str]:
+    """Adds a version without a reference, and follows the links of the menu."""
+    other = site.parent / "0.0.1"
+    shutil.rmtree(other, ignore_errors=True)
+    other.mkdir()
+    for folder in ("assets", "search"):
+        (other / folder).symlink_to(site / folder)
+    for page in ("index.html", "dns.html"):
+        shutil.copy(site / page, other)
+    write_versions(site.parent)
+    await browser.show(WIDTHS["wide"], "light")
+    faults = []
+    for start, version, aim in (
+            (site / "dns.html", other.name, other / "dns.html"),
+            (other / "dns.html", site.name, site / "dns.html"),
+            (site / "reference/net/stream.html", other.name, other / "index.html"),
+            (site.parent / "index.html", other.name, other / "index.html")):
+        await browser.call("Page.navigate", url=start.as_uri())
+        link = (f"[...document.querySelectorAll('.md-version__link')]"
+                f".find(link => link.textContent === '{version}')")
+        if not await browser.until(f"{link}?.href ?? ''", 30):
+            faults.append(f"{start.relative_to(site.parent)}: {version} is not in the menu")
+            continue
+        await browser.value(f"{link}.click()")
+        if not await browser.until(f"location.href === {json.dumps(aim.as_uri())}", 30):
+            place = await browser.value("location.href")
+            faults.append(f"{start.relative_to(site.parent)}: {version} leads to {place}")
+    shutil.rmtree(other)
+    write_versions(site.parent)
+    return faults
+
+
 async def main(site: Path, pictures: Path | None) -> None:
     with tempfile.TemporaryDirectory() as profile:
         with subprocess.Popen(
@@ -170,8 +206,13 @@ async def main(site: Path, pictures: Path | None) -> None:
                 async with websockets.connect(address, max_size=None) as socket:
                     browser = Browser(socket)
                     await browser.call("Runtime.enable")
+                    await browser.call("Page.enable")
+                    # Pages keep the color scheme. about:blank has no storage.
+                    await browser.call("Page.addScriptToEvaluateOnNewDocument",
+                                       source="try { localStorage.clear() } catch {}")
                     faults = await look_at_pages(browser, site, pictures)
                     faults += await search(browser, site)
+                    faults += await change_version(browser, site)
                     faults += browser.errors
             finally:
                 process.terminate()
@@ -181,12 +222,13 @@ async def main(site: Path, pictures: Path | None) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("--site", type=Path)
+    parser.add_argument("--sites", type=Path, default=ROOT / "build/sites")
     parser.add_argument("--pictures", type=Path)
     arguments = parser.parse_args()
     if shutil.which("chromium") is None:
         print("skipped: no Chromium")
         sys.exit(77)
-    if arguments.site is None:
-        subprocess.run(["make", "-C", ROOT, "docs"], check=True)
-    asyncio.run(main((arguments.site or ROOT / "build/site").resolve(), arguments.pictures))
+    if arguments.sites == parser.get_default("sites"):
+        subprocess.run(["make", "-C", ROOT, "docs", f"SITES={arguments.sites}"], check=True)
+    newest = re.search(r"url=([^/]*)/", (arguments.sites / "index.html").read_text())[1]
+    asyncio.run(main((arguments.sites / newest).resolve(), arguments.pictures))

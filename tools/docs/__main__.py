@@ -1,9 +1,11 @@
 """Builds the site of the documentation: the pages of the tree and a reference of the headers.
 
     tools/docs [--output FOLDER]
+    tools/docs --versions FOLDER
 
 The site is complete without a network, and works from the file system. Dead links, also to
-headings, are errors.
+headings, are errors. With --versions, the site is written to the folder of its version in FOLDER,
+and its pages have a menu of the versions that are there.
 """
 
 import argparse
@@ -24,6 +26,7 @@ from check_headers import flags_of  # noqa: E402
 from header_unit import parse  # noqa: E402
 from pages import Pages  # noqa: E402
 from reference import page_of  # noqa: E402
+from versions import write_versions  # noqa: E402
 # pylint: enable=wrong-import-position
 
 # The tabs of the site, and the pages of docs/ in them.
@@ -132,12 +135,27 @@ def as_yaml(value: object, indent: int = 0) -> str:
     return "\n".join(lines)
 
 
+def settings_of(version: str, arguments: argparse.Namespace, work: Path, output: Path) -> str:
+    """The settings of MkDocs, without the navigation."""
+    settings = (HERE / "mkdocs.yml").read_text()
+    if arguments.versions:
+        settings += "extra: {has_versions: true}\n"
+    else:  # Two versions of the site can be told apart.
+        settings = settings.replace("site_name: Tambour\n", f"site_name: Tambour {version}\n")
+    settings = settings.replace("theme:\n", f"theme:\n  custom_dir: {HERE}/theme\n")
+    return settings + f"docs_dir: {work}/pages\nsite_dir: {output}\nnav:\n"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Builds the site of the documentation.")
     parser.add_argument("--output", type=Path, default=ROOT / "build/site")
+    parser.add_argument("--versions", type=Path, help="a folder with a site for each version")
     arguments = parser.parse_args()
     if shutil.which("mkdocs") is None:
         sys.exit("mkdocs is not installed (run make docs)")
+    version = re.search(r'version = "([\d.]+)"',
+                        (ROOT / "include/tambour/base/version.h").read_text())[1]
+    output = arguments.versions / version if arguments.versions else arguments.output
     work = ROOT / "build/docs"
     shutil.rmtree(work, ignore_errors=True)
     pages = Pages(ROOT)
@@ -147,13 +165,7 @@ def main() -> None:
     reference = add_reference(pages)
     pages.add_wanted()
     pages.write(work / "pages")
-    settings = (HERE / "mkdocs.yml").read_text()
-    # Two versions of the site can be told apart.
-    version = re.search(r'version = "([\d.]+)"',
-                        (ROOT / "include/tambour/base/version.h").read_text())
-    settings = settings.replace("site_name: Tambour\n", f"site_name: Tambour {version[1]}\n")
-    settings = settings.replace("theme:\n", f"theme:\n  custom_dir: {HERE}/theme\n")
-    settings += f"docs_dir: {work}/pages\nsite_dir: {arguments.output.resolve()}\nnav:\n"
+    settings = settings_of(version, arguments, work, output.resolve())
     (work / "mkdocs.yml").write_text(settings + as_yaml(navigation_of(pages, reference), 1) + "\n")
     # With --quiet, MkDocs would not count the warnings that --strict turns into a failure.
     result = subprocess.run(["mkdocs", "build", "--strict", "--clean", "--config-file",
@@ -162,7 +174,9 @@ def main() -> None:
     if result.returncode != 0:
         sys.exit("\n".join(line for line in (result.stdout + result.stderr).splitlines()
                            if not line.startswith("INFO")))
-    print(f"{len(pages.texts)} pages: {arguments.output}/index.html")
+    if arguments.versions:
+        write_versions(arguments.versions)
+    print(f"{len(pages.texts)} pages: {output}/index.html")
 
 
 main()
