@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/libc/glibc_functions.h"
 #include "base/seccomp.h"
 #include "base/system_call.h"
 
@@ -157,8 +158,8 @@ int Epoll::wait_for_events(std::int64_t timeout_ns) noexcept {
     choose_precise();
   if (precise_ == Precise::epoll_pwait2) {
     const timespec timeout = base::to_timespec(timeout_ns);
-    const int count = system_call(Call::epoll_pwait2, ::epoll_pwait2, epoll_.get(), events_.get(),
-                                  capacity_, &timeout, nullptr);
+    const int count = system_call(Call::epoll_pwait2, base::epoll_pwait2, epoll_.get(),
+                                  events_.get(), capacity_, &timeout, nullptr);
     // EPERM: a seccomp filter was installed in the meantime.
     if (count >= 0 || (errno != ENOSYS && errno != EPERM)) return checked(count);
     precise_ = Precise::ppoll;

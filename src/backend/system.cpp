@@ -20,6 +20,7 @@
 #include <string>
 
 #include "base/broken_pipe.h"
+#include "base/libc/glibc_functions.h"
 #include "base/system_call.h"
 
 namespace tambour::detail::backend {
@@ -148,7 +149,7 @@ struct Kernel {
                              0U);
   }
   static ssize_t getdents64(int fd, void* into, std::size_t size) noexcept {
-    return base::system_call(Call::file_list, ::getdents64, fd, into, size);
+    return base::system_call(Call::file_list, base::getdents64, fd, into, size);
   }
   static int statx(int fd, const char* path, int flags, struct statx* into) noexcept {
     const int from = *path == '\0' ? fd : AT_FDCWD;
@@ -156,7 +157,8 @@ struct Kernel {
     return base::system_call(Call::file_status, ::statx, from, path, flags, fields, into);
   }
   static int renameat2(const char* from, const char* to, unsigned flags) noexcept {
-    return base::system_call(Call::file_rename, ::renameat2, AT_FDCWD, from, AT_FDCWD, to, flags);
+    return base::system_call(Call::file_rename, base::renameat2, AT_FDCWD, from, AT_FDCWD, to,
+                             flags);
   }
   static int mkdir(const char* path, mode_t permissions) noexcept {
     return base::system_call(Call::file_make_directory, ::mkdir, path, permissions);

@@ -9,6 +9,7 @@
 
 #include <tambour/loop/event_loop.h>
 
+#include "base/libc/glibc_functions.h"
 #include "events/child_table.h"
 #include "events/children.h"
 #include "events/signals.h"
@@ -19,7 +20,7 @@ namespace tambour {
 namespace {
 
 std::string name_of_signal(int number) {
-  if (const char* const name = ::sigabbrev_np(number)) return std::string("SIG") + name;
+  if (const char* const name = detail::base::sigabbrev_np(number)) return std::string("SIG") + name;
   if (number >= SIGRTMIN && number <= SIGRTMAX) {
     const int offset = number - SIGRTMIN;
     return offset == 0 ? "SIGRTMIN" : "SIGRTMIN+" + std::to_string(offset);

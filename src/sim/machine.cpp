@@ -6,6 +6,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/libc/glibc_functions.h"
+
 namespace tambour::sim::detail {
 namespace {
 
@@ -28,7 +30,7 @@ bool waits(sim::SystemCall system_call) noexcept {
 }
 
 std::string_view name_of_error(int error) noexcept {
-  const char* text = ::strerrorname_np(error);
+  const char* text = tambour::detail::base::strerrorname_np(error);
   return text != nullptr ? text : "?";
 }
 
