@@ -14,10 +14,13 @@
 #include <utility>
 
 #include "base/failure.h"
+#include "base/libc/glibc_functions.h"
 #include "files/calls.h"
 
 namespace tambour::fs {
 namespace {
+
+using tambour::detail::base::dirent64;
 
 /// glibc reads as much.
 constexpr std::size_t batch_bytes = std::size_t{32} * 1024;

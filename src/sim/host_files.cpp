@@ -16,6 +16,7 @@
 
 #include <tambour/sim/host.h>
 
+#include "base/libc/glibc_functions.h"
 #include "sim/machine.h"
 #include "sim/regular_file.h"
 
@@ -27,6 +28,7 @@ using detail::FileTree;
 using detail::Machine;
 using detail::NodePointer;
 using detail::RegularFile;
+using tambour::detail::base::dirent64;
 
 namespace {
 

@@ -1,5 +1,5 @@
-// Functions that glibc has and musl 1.2.5 has not: two system calls without a wrapper, and names of
-// signals and errors.
+// What glibc has and musl 1.2.5 has not: wrappers of system calls, the record of getdents64(2), and
+// names of signals and errors.
 #pragma once
 
 #ifdef __GLIBC__
@@ -12,6 +12,7 @@
 
 namespace tambour::detail::base {
 
+using ::dirent64;
 using ::epoll_pwait2;
 using ::getdents64;
 using ::renameat2;
@@ -20,6 +21,7 @@ using ::strerrorname_np;
 
 }  // namespace tambour::detail::base
 #else
+#include <dirent.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -32,6 +34,8 @@ using ::strerrorname_np;
 #include <span>
 
 namespace tambour::detail::base {
+
+using dirent64 = ::dirent;
 
 inline int epoll_pwait2(int epoll, epoll_event* events, int capacity, const timespec* timeout,
                         const sigset_t* mask) noexcept {
