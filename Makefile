@@ -123,10 +123,12 @@ asan: ## run the tests under AddressSanitizer, LeakSanitizer, UndefinedBehaviorS
 	$(call compile,build/asan,$(TARGETS))
 	@UBSAN_OPTIONS=print_stacktrace=1 $(CTEST) --test-dir build/asan
 
-# The tests of the debug build use shared libraries with debug information.
+# The shared libraries of the debug build, which its tests use, too, have debug information.
 .PHONY: abi
-abi: debug ## compare the ABI of the shared libraries with that of the last release
-	@tools/bootstrap --quiet packages
+abi: ## compare the ABI of the shared libraries with that of the last release
+	@tools/bootstrap --quiet build library tests peers benchmarks packages
+	$(call configure,debug,build/debug)
+	$(call compile,build/debug,tambour_shared)
 	@$(PYTHON) -B tools/abi compare build/debug/shared
 
 # GCC 12's ThreadSanitizer cannot map its shadow memory if the kernel randomizes addresses by more
