@@ -123,13 +123,13 @@ asan: ## run the tests under AddressSanitizer, LeakSanitizer, UndefinedBehaviorS
 	$(call compile,build/asan,$(TARGETS))
 	@UBSAN_OPTIONS=print_stacktrace=1 $(CTEST) --test-dir build/asan
 
-# The shared libraries of the debug build, which its tests use, too, have debug information.
+# The fewer translation units, the less debug information abidw(1) reads.
 .PHONY: abi
 abi: ## compare the ABI of the shared libraries with that of the last release
-	@tools/bootstrap --quiet build library tests peers benchmarks packages
-	$(call configure,debug,build/debug)
-	$(call compile,build/debug,tambour_shared)
-	@$(PYTHON) -B tools/abi compare build/debug/shared
+	@tools/bootstrap --quiet build library packages
+	$(call configure,abi,build/abi)
+	$(call compile,build/abi,tambour)
+	@$(PYTHON) -B tools/abi compare build/abi
 
 # GCC 12's ThreadSanitizer cannot map its shadow memory if the kernel randomizes addresses by more
 # than 28 bits (vm.mmap_rnd_bits). Randomization is disabled where setarch(8) is permitted.

@@ -16,6 +16,8 @@
 #include <tambour/base/result.h>
 #include <tambour/base/unique_fd.h>
 
+#include "base/libc/glibc_functions.h"
+
 namespace tambour::detail::process {
 
 /// The parameters of the child process. Pointers refer to memory owned by the caller.
@@ -26,7 +28,7 @@ struct Launch {
   };
   struct Limit {
     int resource;
-    rlimit64 limits;
+    base::rlimit64 limits;
   };
   struct Credentials {
     uid_t user;

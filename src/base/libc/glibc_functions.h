@@ -1,10 +1,11 @@
-// What glibc has and musl 1.2.5 has not: wrappers of system calls, the record of getdents64(2), and
-// names of signals and errors.
+// What glibc has and musl 1.2.5 has not: wrappers of system calls, structures of the kernel with 64
+// bits, and names of signals and errors.
 #pragma once
 
 #ifdef __GLIBC__
 #include <dirent.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 
 #include <csignal>
 #include <cstdio>
@@ -16,6 +17,7 @@ using ::dirent64;
 using ::epoll_pwait2;
 using ::getdents64;
 using ::renameat2;
+using ::rlimit64;
 using ::sigabbrev_np;
 using ::strerrorname_np;
 
@@ -23,6 +25,7 @@ using ::strerrorname_np;
 #else
 #include <dirent.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -36,6 +39,7 @@ using ::strerrorname_np;
 namespace tambour::detail::base {
 
 using dirent64 = ::dirent;
+using rlimit64 = ::rlimit;
 
 inline int epoll_pwait2(int epoll, epoll_event* events, int capacity, const timespec* timeout,
                         const sigset_t* mask) noexcept {
