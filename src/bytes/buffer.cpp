@@ -54,11 +54,11 @@ void Buffer::Pool::FreeList::free_excess(void* memory) noexcept {
 }
 
 Buffer::Segment* Buffer::Segment::make_of(std::span<const std::byte> bytes,
-                                          std::shared_ptr<const void> owner) {
+                                          std::shared_ptr<const void> owner, int fd) {
   // Never written through: writable() is false for foreign blocks.
   auto* const data = const_cast<std::byte*>(bytes.data());  // NOLINT: see above.
   auto* const block = new ForeignBlock{
-      {.capacity = bytes.size(), .data = data, .kind = Block::Kind::foreign}, std::move(owner)};
+      {.capacity = bytes.size(), .data = data, .kind = Block::Kind::foreign}, std::move(owner), fd};
   block->first.end = block->end();
   return &block->first;
 }

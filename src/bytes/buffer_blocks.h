@@ -53,8 +53,9 @@ struct Buffer::Segment {
   /// Returns an empty segment at the start of a new block of little more than `capacity` bytes, for
   /// bytes that the program may keep for a long time.
   static inline Segment* make_for_keeping(std::size_t capacity);
-  /// Returns a segment that refers to `bytes`, which `owner` keeps alive.
-  static Segment* make_of(std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
+  /// Returns a segment that refers to `bytes`, which `owner` keeps alive. `fd`: see ForeignBlock.
+  static Segment* make_of(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
+                          int fd = -1);
   /// Returns another segment of the same block.
   [[nodiscard]] Segment* slice(std::byte* from, std::byte* to) const;
   static inline void drop(Segment* segment) noexcept;
@@ -103,6 +104,7 @@ struct Buffer::Block {
 /// A block whose bytes are not in its own memory.
 struct Buffer::ForeignBlock : Block {
   std::shared_ptr<const void> owner;  ///< Keeps the bytes alive.
+  int fd = -1;  ///< Of a file that consists of the bytes, and that `owner` keeps open; -1: none.
 };
 
 /// The blocks and segments that this thread freed last, kept for reuse.

@@ -8,6 +8,7 @@
 #include <array>
 #include <exception>
 
+#include "bytes/buffer_memory.h"
 #include "bytes/read_size.h"
 
 namespace tambour::detail::io {
@@ -120,9 +121,9 @@ std::int32_t Transport::write(std::span<const std::byte> from) const noexcept {
   return -EBADF;
 }
 
-std::int32_t Transport::write_pieces(Buffer& from, int flags) const noexcept {
+std::int32_t Transport::write_pieces(Buffer& from, int flags, std::size_t size) const noexcept {
   std::array<iovec, blocks_max> blocks;
-  const std::size_t count = from.pieces(blocks);
+  const std::size_t count = from.pieces(blocks, size);
   if (filter_ != nullptr) return filter_->write(below(), std::span(blocks).first(count));
   msghdr message{};
   message.msg_iov = blocks.data();
@@ -131,11 +132,28 @@ std::int32_t Transport::write_pieces(Buffer& from, int flags) const noexcept {
 }
 
 std::int32_t Transport::write(Buffer& from) const noexcept {
-  const auto front = from.front();
-  const bool in_one_piece = is_file(kind_) || front.size() == from.size();
-  const std::int32_t answer = in_one_piece ? write(front) : write_pieces(from, send_flags);
+  const bool may_have_file_part = kind_ == TransportKind::socket && from.size() >= file_part_min;
+  const std::int32_t answer =
+      may_have_file_part ? write_large(from) : write_contiguous_or_pieces(from);
   if (answer > 0) from.consume(static_cast<std::size_t>(answer));
   return answer;
+}
+
+std::int32_t Transport::write_contiguous_or_pieces(Buffer& from) const noexcept {
+  const auto front = from.front();
+  const bool in_one_piece = is_file(kind_) || front.size() == from.size();
+  return in_one_piece ? write(front) : write_pieces(from, send_flags);
+}
+
+std::int32_t Transport::write_large(Buffer& from) const noexcept {
+  const auto part = BufferMemory::find_file_part(from, file_part_min, blocks_max);
+  if (part.fd < 0) return write_contiguous_or_pieces(from);
+  // The kernel puts the end of what precedes the part into one packet with its beginning.
+  if (part.bytes_before > 0) return write_pieces(from, send_flags | MSG_MORE, part.bytes_before);
+  const std::int32_t answer = send_file(part.fd, part.offset, part.size);
+  // A filter of system calls may deny what the kernel supports. The bytes are also in memory.
+  if (answer != -EOPNOTSUPP && answer != -EPERM && answer != 0) return answer;
+  return write_contiguous_or_pieces(from);
 }
 
 std::int32_t Transport::write_before_more(Buffer& from) const noexcept {

@@ -37,6 +37,11 @@ std::int32_t retry(Call&& call) noexcept {
 /// the filter's protocol: see TransportFilter.
 class Transport {
  public:
+  /// The size of a piece of a file in a buffer from which on it is sent by sendfile(2). The copy of
+  /// a smaller one takes about as long as the call. Frames of HTTP/2, which share a write, are
+  /// smaller.
+  static constexpr std::size_t file_part_min = std::size_t{16} * 1024 + 1;
+
   /// `filter` must be set if the kind is TransportKind::tls.
   Transport(backend::System& system, int fd, TransportKind kind,
             TransportFilter* filter = nullptr) noexcept
@@ -59,7 +64,8 @@ class Transport {
 
   /// Never raises SIGPIPE.
   [[nodiscard]] std::int32_t write(std::span<const std::byte> from) const noexcept;
-  /// Removes the accepted bytes from the front of `from`.
+  /// Removes the accepted bytes from the front of `from`. A socket gets large parts of files by
+  /// sendfile(2): see BufferMemory::make_of_file().
   [[nodiscard]] std::int32_t write(Buffer& from) const noexcept;
   /// The same for a socket that will be sent more at once: the kernel need not send the end of
   /// `from` before (MSG_MORE). With a filter like write().
@@ -112,7 +118,10 @@ class Transport {
   }
   [[nodiscard]] std::int32_t read_decoded(Buffer& into, std::uint32_t& read_size,
                                           std::size_t bytes_max) const noexcept;
-  [[nodiscard]] std::int32_t write_pieces(Buffer& from, int flags) const noexcept;
+  [[nodiscard]] std::int32_t write_pieces(Buffer& from, int flags,
+                                          std::size_t size = SIZE_MAX) const noexcept;
+  [[nodiscard]] std::int32_t write_contiguous_or_pieces(Buffer& from) const noexcept;
+  [[nodiscard]] std::int32_t write_large(Buffer& from) const noexcept;
 
   backend::System& system_;
   TransportFilter* filter_;
