@@ -2,7 +2,8 @@
 // sendfile(2), splice(2).
 //
 // The kernel raises the signal whenever it meets a closed peer, also if the call has transferred a
-// part before and therefore returns its size instead of EPIPE.
+// part before and therefore returns its size instead of EPIPE. To block it takes two system calls,
+// which a program that ignores the signal does not need.
 #pragma once
 
 #include <sys/types.h>
@@ -10,6 +11,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
+#include <cstdint>
 #include <ctime>
 
 namespace tambour::detail::base {
@@ -48,10 +50,29 @@ class BrokenPipeBlock {
   bool was_pending_ = false;
 };
 
+/// True if the program ignores SIGPIPE. What sigaction(2) has answered is used for a tick of the
+/// kernel's clock, at most 10 ms: a program that ignores the signal, and makes it end the process
+/// again, may get it once more within that time.
+[[nodiscard]] inline bool is_broken_pipe_ignored() noexcept {
+  static thread_local constinit std::int64_t found_at_ns = -1;
+  static thread_local constinit bool is_ignored = false;
+  // Read from memory that the kernel shares with the process, and advanced by its ticks.
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  const std::int64_t now_ns = std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+  if (now_ns != found_at_ns) {
+    struct sigaction current{};
+    is_ignored = ::sigaction(SIGPIPE, nullptr, &current) == 0 && current.sa_handler == SIG_IGN;
+    found_at_ns = now_ns;
+  }
+  return is_ignored;
+}
+
 /// Calls `function`, which writes up to `size` bytes, without raising SIGPIPE, and returns what it
 /// returns.
 template <class Function, class... Args>
 ssize_t without_sigpipe(std::size_t size, Function function, Args... args) noexcept {
+  if (is_broken_pipe_ignored()) return function(args...);
   const BrokenPipeBlock block;
   const ssize_t written = function(args...);
   const bool failed = written < 0 && errno == EPIPE;

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <ctime>
 
@@ -59,6 +60,25 @@ TEST(BrokenPipe, keeps_a_signal_that_was_pending) {
   constexpr timespec at_once{};
   EXPECT_EQ(::sigtimedwait(&broken_pipe, nullptr, &at_once), SIGPIPE);
   ASSERT_EQ(::pthread_sigmask(SIG_UNBLOCK, &broken_pipe, nullptr), 0);
+}
+
+/// The answer follows within a tick of the kernel's clock.
+bool becomes(bool expected) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (std::chrono::steady_clock::now() < deadline) {
+    if (detail::base::is_broken_pipe_ignored() == expected) return true;
+  }
+  return false;
+}
+
+TEST(BrokenPipe, is_known_to_be_ignored) {
+  EXPECT_TRUE(becomes(false));
+  const auto former = std::signal(SIGPIPE, SIG_IGN);
+  EXPECT_TRUE(becomes(true));
+  EXPECT_EQ(detail::base::without_sigpipe(10, write_and_raise, ssize_t{-1}), -1);
+  EXPECT_FALSE(is_pending());
+  std::signal(SIGPIPE, former);
+  EXPECT_TRUE(becomes(false));
 }
 
 TEST(BrokenPipe, writes_to_a_pipe_without_a_reader) {
