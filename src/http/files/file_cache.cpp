@@ -11,6 +11,7 @@
 #include <tambour/file/file.h>
 
 #include "base/clock.h"
+#include "io/transport.h"
 #include "loop/core.h"
 
 namespace tambour::http {
@@ -18,6 +19,10 @@ namespace {
 
 /// The memory of an entry without the contents of its file: names, fields, and the objects.
 constexpr std::size_t entry_bytes = 1024;
+
+/// After so many responses, the kernel gets the contents of a file. Files that are requested
+/// rarely, or change often, are not worth the system calls.
+constexpr unsigned kept_by_kernel_uses = 16;
 
 /// False if File::open() finds out what is the matter: the kernel would have to wait, or does not
 /// have the call.
@@ -68,7 +73,11 @@ StaticFilePtr FileCache::use(Entry& entry) {
   entry.unlink();
   used_.push_back(entry);
   ++stats_.hits;
-  if (!entry.file->may_have_contents()) return entry.file;
+  if (!entry.file->may_have_contents()) {
+    if (entry.uses < kept_by_kernel_uses && ++entry.uses == kept_by_kernel_uses) [[unlikely]]
+      keep_often_used(entry);
+    return entry.file;
+  }
   // Responses that use the descriptor may be in progress: the file stays open.
   const std::shared_ptr<StaticFile> file = entry.file;
   load_contents(loop_, *file);
@@ -76,6 +85,15 @@ StaticFilePtr FileCache::use(Entry& entry) {
   entry.memory_bytes += file->contents.size();
   enforce_limits();
   return file;
+}
+
+/// Sockets get contents of some size from pages of the kernel, without a copy.
+void FileCache::keep_often_used(Entry& entry) {
+  const bool may_be_sent_so = entry.file->contents.size() >= detail::io::Transport::file_part_min &&
+                              !entry.file->has_descriptor();
+  if (!may_be_sent_so || stats_.open_files >= served_->options.open_files_max) return;
+  let_kernel_keep(loop_, *entry.file);
+  if (entry.file->has_descriptor()) ++stats_.open_files;
 }
 
 Result<StaticFilePtr> FileCache::open_now(const Name& name) {
@@ -154,7 +172,7 @@ void FileCache::insert(const Name& name, std::string&& path,
                        const std::shared_ptr<StaticFile>& file) {
   const FileOptions& options = served_->options;
   const std::size_t bytes = entry_bytes + path.size() + file->contents.size();
-  const std::size_t descriptors = file->file.is_open() ? 1 : 0;
+  const std::size_t descriptors = file->has_descriptor() ? 1 : 0;
   if (bytes > options.memory_bytes_max || descriptors > options.open_files_max) return;
   const auto [place, is_new] = entries_.try_emplace(std::string(name.text));
   if (!is_new) return;
@@ -184,7 +202,7 @@ void FileCache::enforce_limits() noexcept {
 
 void FileCache::erase(Entry& entry) noexcept {
   --stats_.files;
-  if (entry.file->file.is_open()) --stats_.open_files;
+  if (entry.file->has_descriptor()) --stats_.open_files;
   stats_.memory_bytes -= entry.memory_bytes;
   entries_.erase(entries_.find(*entry.name));
 }
@@ -192,7 +210,7 @@ void FileCache::erase(Entry& entry) noexcept {
 void FileCache::erase_open_files() noexcept {
   for (Entry* entry = used_.front(); entry != nullptr;) {
     Entry& candidate = *std::exchange(entry, used_.after(*entry));
-    if (!candidate.file->file.is_open()) continue;
+    if (!candidate.file->has_descriptor()) continue;
     ++stats_.evictions;
     erase(candidate);
   }
@@ -213,7 +231,9 @@ void FileCache::clear() noexcept {
 
 void FileCache::disown() noexcept {
   for (const Entry* entry = used_.front(); entry != nullptr; entry = used_.after(*entry)) {
-    if (entry->file->file.is_open()) detail::files::disown(entry->file->file);
+    StaticFile& file = *entry->file;
+    if (file.file.is_open()) detail::files::disown(file.file);
+    if (file.kernel_contents != nullptr) file.kernel_contents->disown();
   }
 }
 

@@ -78,6 +78,7 @@ class FileCache {
     std::uint64_t checked_in = 0;  ///< The number of the iteration.
     std::int64_t checked_at_ns = 0;
     std::int64_t used_at_ns = 0;
+    unsigned uses = 0;  ///< Up to kept_by_kernel_uses.
   };
   struct Hash {
     using is_transparent = void;  // NOLINT(readability-identifier-naming): the standard's name.
@@ -90,6 +91,7 @@ class FileCache {
   [[nodiscard]] bool is_fresh(const Entry& entry) const noexcept;
   void note_check(Entry& entry) noexcept;
   [[nodiscard]] StaticFilePtr use(Entry& entry);
+  void keep_often_used(Entry& entry);
   [[nodiscard]] Result<detail::files::OpenedFile> open_cached(const std::string& path);
   [[nodiscard]] StaticFilePtr admit(const Name& name, std::string&& path,
                                     detail::files::OpenedFile&& opened);

@@ -89,6 +89,13 @@ void load_contents(EventLoop& loop, StaticFile& file) {
   file.has_contents = true;
 }
 
+void let_kernel_keep(EventLoop& loop, StaticFile& file) {
+  auto kept = detail::files::MemoryFile::copy_of(loop, file.contents);
+  if (kept == nullptr) return;
+  file.contents = detail::files::MemoryFile::contents_of(kept);
+  file.kernel_contents = std::move(kept);
+}
+
 std::shared_ptr<StaticFile> make_static_file(EventLoop& loop, detail::files::OpenedFile&& opened,
                                              const StaticFileName& name,
                                              const FileOptions& options) {

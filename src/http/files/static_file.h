@@ -15,6 +15,7 @@
 #include <tambour/loop/event_loop.h>
 
 #include "files/file_calls.h"
+#include "files/memory_file.h"
 #include "http/files/conditions.h"
 
 namespace tambour::http {
@@ -30,8 +31,13 @@ struct StaticFile {
   Fields fields;    ///< Of a response with status 200, as far as they depend on the file.
   Buffer contents;  ///< If has_contents.
   bool has_contents = false;
+  /// The contents, if the kernel has them: see let_kernel_keep().
+  std::shared_ptr<detail::files::MemoryFile> kernel_contents;
 
   [[nodiscard]] bool is_directory() const noexcept;
+  [[nodiscard]] bool has_descriptor() const noexcept {
+    return file.is_open() || kernel_contents != nullptr;
+  }
   /// True if the contents may be in memory and are not.
   [[nodiscard]] bool may_have_contents() const noexcept {
     return !has_contents && version.size <= contents_bytes_max;
@@ -53,6 +59,10 @@ struct StaticFileName {
 /// Reads the contents if they are in the page cache, and have the version of `file`: a response
 /// must not mix two versions. Throws std::bad_alloc.
 void load_contents(EventLoop& loop, StaticFile& file);
+
+/// Moves contents that are in memory into pages of the kernel, which sockets send without a copy.
+/// Takes a descriptor. No effect if the kernel does not permit it. Throws std::bad_alloc.
+void let_kernel_keep(EventLoop& loop, StaticFile& file);
 
 /// True if each further change of the file will make another version: the last one was longer ago
 /// than the resolution of the times.

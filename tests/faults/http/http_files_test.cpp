@@ -190,6 +190,58 @@ TEST(HttpFileFaults, of_descriptors_close_the_files_of_the_cache) {
   EXPECT_EQ(http::file_cache_stats(loop).open_files, 0U);
 }
 
+/// Requests one file several times on one connection, and counts the bodies that are the file.
+std::size_t request_often(EventLoop& loop, const http::Handler& handler, int times) {
+  auto server = http::Server::listen(loop, Endpoint::loopback_v4(0), handler);
+  EXPECT_TRUE(server);
+  std::size_t same = 0;
+  spawn(loop, [](EventLoop& of, Endpoint to, int count, std::size_t& counted) -> Task<> {
+    auto stream = co_await TcpStream::connect(to);
+    EXPECT_TRUE(stream);
+    Buffer in;
+    for (int i = 0; i < count; ++i) {
+      EXPECT_TRUE(co_await stream->write("GET /file HTTP/1.1\r\nHost: a\r\n\r\n"));
+      const auto reply = co_await test::read_reply(*stream, in);
+      if (!reply || reply->body != std::string(40'000, 'o')) break;
+      ++counted;
+    }
+    of.stop();
+  }(loop, server->endpoint(), times, same));
+  loop.run();
+  return same;
+}
+
+/// The contents are sent from the heap, or from memory by send(2).
+TEST(HttpFileFaults, of_contents_in_the_kernel_change_no_body) {
+  const test::TemporaryFolder folder;
+  std::ofstream(folder.path() + "/file") << std::string(40'000, 'o');
+  // Without checks, no other call opens a file.
+  http::Router router;
+  router.get("/{path...}",
+             http::serve_files(folder.path(), {.check_interval = std::chrono::hours(1)}));
+  const http::Handler handler = std::move(router).handler();
+  struct Failure {
+    Call call;
+    int error;
+  };
+  for (const Failure failure :
+       {Failure{Call::file_open, EMFILE}, Failure{Call::file_open, EPERM},
+        Failure{Call::file_open, EINVAL}, Failure{Call::file_allocate, ENOSPC},
+        Failure{Call::mmap, ENOMEM}, Failure{Call::sendfile, EPERM},
+        Failure{Call::sendfile, EAGAIN}, Failure{Call::sendfile, EINVAL},
+        Failure{Call::sendfile, EOPNOTSUPP}}) {
+    SCOPED_TRACE(testing::Message() << "call " << int(failure.call) << ", error " << failure.error);
+    EventLoop loop;
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (http::file_cache_stats(loop).files == 0 && std::chrono::steady_clock::now() < deadline)
+      EXPECT_EQ(request_often(loop, handler, 1), 1U);
+    test::Faults faults;
+    faults.fail(failure.call, 1, failure.error);
+    EXPECT_EQ(request_often(loop, handler, 40), 40U);
+    EXPECT_TRUE(faults.hit());
+  }
+}
+
 TEST(HttpFileFaults, of_allocations_change_no_body) {
   const test::TemporaryFolder folder;
   write_files(folder.path());
