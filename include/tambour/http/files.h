@@ -41,7 +41,9 @@ struct FileOptions {
   /// removed, or a small one that is changed, may be sent in its former version for this time. The
   /// default is to look it up for each request, but once for those of one iteration of the loop.
   Duration check_interval{};
-  /// The descriptors that are kept. 0: files of more than 64 KiB are opened for each request.
+  /// The descriptors that are kept: of files of more than 64 KiB, and of the contents of smaller
+  /// ones that are sent often, which the kernel then sends without a copy. 0: large files are
+  /// opened for each request.
   std::size_t open_files_max = 64;
   /// The memory that is kept. About 1 KiB of each file is for its name and its fields. 0: no cache.
   std::size_t memory_bytes_max = std::size_t{4} * 1024 * 1024;
