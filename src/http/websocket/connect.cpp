@@ -23,13 +23,14 @@ namespace {
 
 using detail::websocket::OptionsPointer;
 
-/// The URL for the client, which knows the schemes of HTTP.
-std::string http_url(std::string url) {
+/// The client knows the schemes of HTTP.
+void use_http_scheme(std::string& url) {
   const std::size_t end = url.find(':');
   const std::string_view scheme = std::string_view(url).substr(0, end);
-  if (equal_ignoring_case(scheme, "ws")) url.replace(0, end, "http");
-  if (equal_ignoring_case(scheme, "wss")) url.replace(0, end, "https");
-  return url;
+  if (equal_ignoring_case(scheme, "ws"))
+    url.replace(0, end, "http");
+  else if (equal_ignoring_case(scheme, "wss"))
+    url.replace(0, end, "https");
 }
 
 detail::ws::HandshakeOffer offer_of(const WebSocketOptions& options) {
@@ -76,7 +77,7 @@ Task<Result<WebSocket>> detail::websocket::open(Client& client, ClientRequest re
                                                 std::optional<Status>* status) {
   if (options->compression && !has_zlib()) co_return tambour::detail::base::failure(ENOTSUP);
   request.method = Method::get;
-  request.url = http_url(std::move(request.url));
+  use_http_scheme(request.url);
   Result<WebSocket> opened = co_await open_over_http_2(client, request, options, status);
   if (opened || opened.error() != ErrorCode::no_extended_connect) co_return opened;
   // The connection that has been opened meanwhile, for HTTP/1.1, is used now.

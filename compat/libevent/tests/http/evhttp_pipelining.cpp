@@ -126,7 +126,7 @@ TEST_F(EvhttpPipelining, long_messages_behind_many_others_are_read) {
       some,
       "GET /last HTTP/1.1\r\nConnection: close\r\n\r\n"};
   std::string all;
-  for (const std::string& text : texts) all += text;
+  for (const std::string& part : texts) all += part;
   const int requests_per_text = static_cast<int>(some.size() / sizeof "GET / HTTP/1.1\r\n\r");
   std::size_t body_bytes = 0;
   handler = [&](evhttp_request* request) {
