@@ -94,7 +94,7 @@ docs: ## build the documentation, with the reference of the headers, into build/
 	@tools/bootstrap --quiet docs
 	$(call install_tools,docs,mkdocs)
 	@PATH="$(CURDIR)/build/docs-tools/bin:$$PATH" $(PYTHON) -B tools/docs \
-	  $(if $(SITES),--versions $(SITES))
+	  $(if $(SITES),--versions "$(SITES)")
 
 .PHONY: dist
 dist: ## write the source archive of the last commit, and the list of its dependencies

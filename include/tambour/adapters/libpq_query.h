@@ -21,17 +21,21 @@ namespace tambour::adapters::detail {
 /// Waits for the results of a query that was sent: the last one, or the first error.
 class PgResults final : public WatchedSocket::Waiter {
  public:
-  explicit PgResults(PgSession& session) noexcept : session_(session) {}
-  PgResults(PgResults&& other) noexcept : session_(other.session_) {}
+  /// `may_have_input`: libpq has read since the query was sent, possibly all of the results.
+  explicit PgResults(PgSession& session, bool may_have_input = false) noexcept
+      : session_(session), may_have_input_(may_have_input) {}
+  PgResults(PgResults&& other) noexcept
+      : PgResults(other.session_, other.may_have_input_) {}
   PgResults& operator=(PgResults&&) = delete;
   ~PgResults() = default;
 
   [[nodiscard]] static bool await_ready() noexcept { return false; }
-  /// Nothing is read before the first event: the server ends its results when it has the whole
-  /// query.
+  /// Otherwise nothing is read before the first event: the server ends its results when it has the
+  /// whole query.
   template <HasTaskContext Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting,
                      std::source_location at = std::source_location::current()) {
+    if (may_have_input_ && read_results()) return false;
     const auto begun =
         begin(session_.socket(), PQsocket(session_.get()), Events::read, awaiting, at);
     if (!begun) error_ = begun.error();
@@ -76,6 +80,7 @@ class PgResults final : public WatchedSocket::Waiter {
   }
 
   PgSession& session_;
+  bool may_have_input_;
   PgRows last_{nullptr, &PQclear};
   std::optional<Error> error_;  ///< Of the wait.
   bool has_failed_ = false;     ///< The last result is an error.
@@ -133,7 +138,7 @@ class [[nodiscard("a query is sent when it is awaited")]] PgQuery {
     }
     auto flushed = co_await session.flush();
     if (!flushed) co_return std::unexpected(std::move(flushed.error()));
-    detail::PgResults results(session);
+    detail::PgResults results(session, true);
     co_return co_await std::move(results);
   }
 

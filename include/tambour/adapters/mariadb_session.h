@@ -155,7 +155,7 @@ class [[nodiscard("a query is sent when it is awaited")]] MariadbOperation final
     if (advance()) return false;
     const auto begun = begin(session_.socket(), session_.fd(), session_.interest(), awaiting, at);
     if (!begun) error_ = begun.error();
-    if (begun) start_limit();
+    if (begun && !error_) start_limit();  // A task that was asked to stop is resumed already.
     return begun.has_value();
   }
   [[nodiscard]] MariadbResult<MariadbRows> await_resume() {

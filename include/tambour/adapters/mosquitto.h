@@ -111,6 +111,27 @@ class MqttClient {
     bool is_kept;  ///< By libmosquitto, if the connection is lost.
   };
 
+  /// Removes the calls whose tasks were resumed. Calls of resume_ended() may be nested.
+  struct Resuming {
+    explicit Resuming(MqttClient& of) noexcept
+        : client(of), outer(std::exchange(of.is_destroyed_, &is_destroyed)) {}
+    Resuming(const Resuming&) = delete;
+    Resuming& operator=(const Resuming&) = delete;
+    ~Resuming() {
+      if (is_destroyed) {
+        if (outer != nullptr) *outer = true;
+        return;
+      }
+      client.is_destroyed_ = outer;
+      const auto resumed = static_cast<std::ptrdiff_t>(std::exchange(client.resumed_, 0));
+      client.ended_.erase(client.ended_.begin(), client.ended_.begin() + resumed);
+    }
+
+    MqttClient& client;
+    bool is_destroyed = false;
+    bool* outer;
+  };
+
   static Error error_of(int code) noexcept {
     switch (code) {
       case MOSQ_ERR_ERRNO:
@@ -145,7 +166,9 @@ class MqttClient {
     const bool is_kept = qos > 0;
     if (error != MOSQ_ERR_SUCCESS && !(error == MOSQ_ERR_NO_CONN && is_kept))
       return Call<void>::failed(error_of(error));
-    ended_.reserve(ended_.size() + in_flight_.size() + 1);  // In finish() nothing throws.
+    // finish(), which libmosquitto calls, must not throw.
+    const std::size_t calls = ended_.size() + in_flight_.size() + 1;
+    if (ended_.capacity() < calls) ended_.reserve(std::max(calls, 2 * ended_.capacity()));
     auto [call, wait] = Call<void>::begin();
     if (early_ == id)
       call->finish({});
@@ -178,19 +201,10 @@ class MqttClient {
     update();
     if (!ended_.empty()) resume_ended();
   }
-  /// Resumes the tasks whose operations have ended, one of which may destroy this object.
+  /// Resumes the tasks whose operations have ended, one of which may destroy this object, or throw.
   void resume_ended() {
-    bool is_destroyed = false;
-    bool* const outer = std::exchange(is_destroyed_, &is_destroyed);
-    while (resumed_ < ended_.size()) {
-      ended_[resumed_++]->finish({});
-      if (!is_destroyed) continue;
-      if (outer != nullptr) *outer = true;
-      return;
-    }
-    is_destroyed_ = outer;
-    ended_.clear();
-    resumed_ = 0;
+    const Resuming resuming(*this);
+    while (!resuming.is_destroyed && resumed_ < ended_.size()) ended_[resumed_++]->finish({});
   }
   void check(int error) {
     // libmosquitto has closed the socket and called disconnected().
@@ -262,8 +276,8 @@ class MqttClient {
   Call<void>* connecting_ = nullptr;
   bool is_connected_ = false;
   int early_ = 0;
-  bool is_acting_ = false;                       ///< Inside functions that receive and send.
-  std::vector<Call<void>*> ended_;               ///< Inside them.
+  bool is_acting_ = false;                       ///< While libmosquitto receives or sends.
+  std::vector<Call<void>*> ended_;               ///< Meanwhile; resume_ended() resumes the tasks.
   std::size_t resumed_ = 0;                      ///< How many of these tasks have been resumed.
   bool* is_destroyed_ = nullptr;                 ///< Of resume_ended(), while it runs.
   std::unordered_map<int, InFlight> in_flight_;  ///< By message id.

@@ -43,7 +43,7 @@ struct FileOptions {
   Duration check_interval{};
   /// The descriptors that are kept: of files of more than 64 KiB, and of the contents of smaller
   /// ones that are sent often, which the kernel then sends without a copy. 0: large files are
-  /// opened for each request.
+  /// opened for each request, and the contents of small ones are copied.
   std::size_t open_files_max = 64;
   /// The memory that is kept. About 1 KiB of each file is for its name and its fields. 0: no cache.
   std::size_t memory_bytes_max = std::size_t{4} * 1024 * 1024;

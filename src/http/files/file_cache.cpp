@@ -91,9 +91,12 @@ StaticFilePtr FileCache::use(Entry& entry) {
 void FileCache::keep_often_used(Entry& entry) {
   const bool may_be_sent_so = entry.file->contents.size() >= detail::io::Transport::file_part_min &&
                               !entry.file->has_descriptor();
-  if (!may_be_sent_so || stats_.open_files >= served_->options.open_files_max) return;
-  let_kernel_keep(loop_, *entry.file);
-  if (entry.file->has_descriptor()) ++stats_.open_files;
+  if (!may_be_sent_so) return;
+  if (stats_.open_files < served_->options.open_files_max) let_kernel_keep(loop_, *entry.file);
+  if (entry.file->has_descriptor())
+    ++stats_.open_files;
+  else
+    entry.uses = 0;  // Tries again later: other files may have been closed.
 }
 
 Result<StaticFilePtr> FileCache::open_now(const Name& name) {

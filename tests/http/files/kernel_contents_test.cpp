@@ -110,6 +110,7 @@ TEST_P(KernelContents, are_sent_in_part) {
     EXPECT_TRUE(stream);
     const std::string content = numbers(file_bytes);
     co_await ask_often(test, *stream, content);
+    EXPECT_EQ(test.stats().open_files, 1U);
     Buffer in;
     const auto range =
         co_await ask(*stream, in, request_of("Range: bytes=1000-30999\r\n"), http::Method::get);
@@ -133,6 +134,7 @@ TEST_P(KernelContents, are_sent_to_slow_clients) {
     EXPECT_TRUE(stream);
     const std::string content = numbers(file_bytes);
     co_await ask_often(test, *stream, content);
+    EXPECT_EQ(test.stats().open_files, 1U);
     constexpr int count = 300;
     std::string requests;
     for (int i = 0; i < count; ++i) requests += request_of("");

@@ -31,7 +31,10 @@ void H2Connection::check_progress() noexcept {
     reset(stream, h2::ErrorCode::cancel, system_error(ETIMEDOUT));
   });
   if (!streams_.empty()) {
-    if (spares_until_ <= loop_.now()) record_memory_.release(stream_);
+    if (spares_until_ <= loop_.now())
+      record_memory_.release(stream_);
+    else
+      check_by(spares_until_);
     return check_by(next_check());
   }
   if (!release_spares()) check_by(spares_until_);
