@@ -214,11 +214,11 @@ class Readiness final : public Backend {
   /// Returns the timeout of a wait until `until_ns`.
   [[nodiscard]] std::int64_t timeout_until(std::int64_t until_ns) noexcept {
     if constexpr (has_wait_timer) {
-      if (wait_timer_.ends_by(until_ns)) return -1;
+      if (wait_timer_.is_set_by(until_ns)) return -1;
     }
     const std::int64_t timeout_ns = timeout_of(until_ns, base::monotonic_ns());
     if constexpr (has_wait_timer) {
-      if (wait_timer_.suits(timeout_ns)) [[unlikely]] {
+      if (wait_timer_.should_set(timeout_ns)) [[unlikely]] {
         ++system_calls_;
         TAMBOUR_PROBE1(wait_timer, timeout_ns);
         if (wait_timer_.set(until_ns)) return -1;
@@ -278,9 +278,10 @@ class Readiness final : public Backend {
 
     void operator()(int fd, Events events, std::uint32_t generation) const noexcept {
       FdRecord& record = records[fd];
-      if (is_stranger(record, generation)) {
+      if (is_of_former_file(record, generation)) {
         if constexpr (has_wait_timer) {
-          if (self.wait_timer_.is(fd, generation)) return self.wait_timer_.note_expired();
+          if (self.wait_timer_.is_event_of_timer(fd, generation))
+            return self.wait_timer_.note_expired();
         }
         // The file of this registration was closed here, but a duplicate (dup(2), fork(2)) keeps it
         // open, and epoll_ctl(2) cannot reach the registration.
@@ -307,7 +308,7 @@ class Readiness final : public Backend {
       __builtin_prefetch(op + 1);
     }
 
-    static bool is_stranger(const FdRecord& record, std::uint32_t generation) noexcept {
+    static bool is_of_former_file(const FdRecord& record, std::uint32_t generation) noexcept {
       return Poller::kernel_keeps_registrations && record.generation != generation;
     }
 

@@ -38,17 +38,17 @@ class WaitTimer {
   /// `generation`: of the registration, see FdRecords::take_generation().
   void note_added(std::uint32_t generation) noexcept { generation_ = generation; }
   /// Returns whether an event is that of the timerfd.
-  [[nodiscard]] bool is(int fd, std::uint32_t generation) const noexcept {
+  [[nodiscard]] bool is_event_of_timer(int fd, std::uint32_t generation) const noexcept {
     return fd == timerfd_.get() && generation == generation_;
   }
   void note_expired() noexcept { expires_ns_ = base::end_of_time_ns; }
 
   /// Returns true if a wait without a timeout ends by `until_ns`, or need not end.
-  [[nodiscard]] bool ends_by(std::int64_t until_ns) const noexcept {
+  [[nodiscard]] bool is_set_by(std::int64_t until_ns) const noexcept {
     return expires_ns_ <= until_ns;
   }
   /// Returns true if set() should be called for a wait with this timeout.
-  [[nodiscard]] bool suits(std::int64_t timeout_ns) const noexcept {
+  [[nodiscard]] bool should_set(std::int64_t timeout_ns) const noexcept {
     return timeout_ns >= wait_min_ns && timerfd_.is_open();
   }
   /// Arms the timerfd for `until_ns`. Returns false if that has failed.

@@ -14,6 +14,8 @@
 #include <cstdint>
 #include <ctime>
 
+#include "base/process_number.h"
+
 namespace tambour::detail::base {
 
 /// Blocks SIGPIPE in this thread while it exists. A signal that was pending before is kept.
@@ -56,14 +58,16 @@ class BrokenPipeBlock {
 [[nodiscard]] inline bool is_broken_pipe_ignored() noexcept {
   static thread_local constinit std::int64_t found_at_ns = -1;
   static thread_local constinit bool is_ignored = false;
+  static thread_local constinit unsigned found_by = 0;  // A child may change it after fork(2).
   // Read from memory that the kernel shares with the process, and advanced by its ticks.
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
   const std::int64_t now_ns = std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-  if (now_ns != found_at_ns) {
+  if (now_ns != found_at_ns || process_number() != found_by) {
     struct sigaction current{};
     is_ignored = ::sigaction(SIGPIPE, nullptr, &current) == 0 && current.sa_handler == SIG_IGN;
     found_at_ns = now_ns;
+    found_by = process_number();
   }
   return is_ignored;
 }

@@ -325,9 +325,9 @@ bool FileRequests::is_in_budget(std::size_t size) noexcept {
 }
 
 bool FileRequests::ask_backend() noexcept {
-  runs_transfers_ = core_.backend().supports(detail::OperationKind::file_read) &&
-                    core_.backend().supports(detail::OperationKind::file_write);
-  return runs_transfers_;
+  has_ring_for_transfers_ = core_.backend().supports(detail::OperationKind::file_read) &&
+                            core_.backend().supports(detail::OperationKind::file_write);
+  return has_ring_for_transfers_;
 }
 
 void FileRequests::close() noexcept {

@@ -193,11 +193,13 @@ class FileRequests final : public loop::Service {
   void close() noexcept override;
   /// After fork(2), the backend may have no ring any more.
   Result<> reopen() noexcept override {
-    runs_transfers_ = false;
+    has_ring_for_transfers_ = false;
     return {};
   }
   /// True if the backend executes reads and writes.
-  [[nodiscard]] bool runs_transfers() noexcept { return runs_transfers_ || ask_backend(); }
+  [[nodiscard]] bool has_ring_for_transfers() noexcept {
+    return has_ring_for_transfers_ || ask_backend();
+  }
   /// Returns whether a task may read `size` bytes at once, without waiting for the next iteration.
   [[nodiscard]] bool may_read_at_once(std::size_t size) noexcept {
     // The ring then performs all of them with one system call. Measured with reads of 4 KiB.
@@ -214,8 +216,8 @@ class FileRequests final : public loop::Service {
   std::size_t read_ = 0;         ///< The cost of that iteration's reads.
   detail::IntrusiveList<FileRequest, FileRequests> in_flight_;
   detail::Hlist<detail::Operation> transfers_;
-  std::size_t in_flight_count_ = 0;  ///< Of both.
-  bool runs_transfers_ = false;      ///< Not asked again when it is true.
+  std::size_t in_flight_count_ = 0;      ///< Of both.
+  bool has_ring_for_transfers_ = false;  ///< Not asked again when it is true.
 };
 
 }  // namespace tambour::detail::files

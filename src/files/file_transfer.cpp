@@ -26,7 +26,7 @@ bool FileTransfer::begin(const TaskContext& context, std::coroutine_handle<> awa
   const auto opened = core.open_service<files::FileRequests>();
   if (!opened) throw std::bad_alloc();
   files::FileRequests& requests = **opened;
-  if (!requests.runs_transfers() || context.stop.stop_requested())
+  if (!requests.has_ring_for_transfers() || context.stop.stop_requested())
     return begin_on_worker(context, awaiting);
   if (kind == OperationKind::file_read && requests.may_read_at_once(size) && read_cached(requests))
     return false;

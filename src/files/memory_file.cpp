@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -33,18 +34,20 @@ int create() noexcept {
 
 MemoryFile::~MemoryFile() {
   if (!bytes_.empty()) ::munmap(bytes_.data(), bytes_.size());
-  if (fd_ >= 0 && is_owner_) ::close(fd_);
 }
 
 bool MemoryFile::open(std::size_t size) noexcept {
-  fd_ = create();
-  if (fd_ < 0) return false;
+  // Beyond this limit, fallocate(2) raises SIGXFSZ.
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || size > limit.rlim_cur) return false;
+  fd_.reset(create());
+  if (!fd_.is_open()) return false;
   // Allocates the pages: a page that could not be allocated later would raise SIGBUS.
   const auto end = static_cast<off_t>(size);
-  if (base::uninterrupted(base::Call::file_allocate, ::fallocate, fd_, 0, off_t{0}, end) != 0)
+  if (base::uninterrupted(base::Call::file_allocate, ::fallocate, fd_.get(), 0, off_t{0}, end) != 0)
     return false;
   if (base::planned_outcome(base::Call::mmap)) return false;
-  void* const at = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
+  void* const at = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(), 0);
   if (at == MAP_FAILED) return false;
   bytes_ = {static_cast<std::byte*>(at), size};
   return true;
@@ -59,7 +62,7 @@ std::shared_ptr<MemoryFile> MemoryFile::copy_of(EventLoop& loop, const Buffer& b
 }
 
 Buffer MemoryFile::contents_of(const std::shared_ptr<MemoryFile>& file) {
-  return BufferMemory::make_of_file(file->bytes_, file->fd_, file);
+  return BufferMemory::make_of_file(file->bytes_, file->fd_.get(), file);
 }
 
 }  // namespace tambour::detail::files

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 
+#include <tambour/base/unique_fd.h>
 #include <tambour/bytes/buffer.h>
 #include <tambour/loop/event_loop.h>
 
@@ -28,15 +29,14 @@ class MemoryFile {
   [[nodiscard]] static Buffer contents_of(const std::shared_ptr<MemoryFile>& file);
 
   /// In the child after fork(2) that has lost the descriptors of its parent: the number is not
-  /// closed.
-  void disown() noexcept { is_owner_ = false; }
+  /// closed. Buffers that were made before must not be sent.
+  void disown() noexcept { static_cast<void>(fd_.release()); }
 
  private:
   MemoryFile() = default;
   [[nodiscard]] bool open(std::size_t size) noexcept;
 
-  int fd_ = -1;
-  bool is_owner_ = true;
+  UniqueFd fd_;
   std::span<std::byte> bytes_;
 };
 

@@ -25,7 +25,7 @@ namespace {
 /// soon as that arrives. A full record takes twelve segments, the last of which may be lost.
 constexpr std::size_t small_record_bytes = 1360;
 /// After so many bytes the congestion window of TCP has grown, and full records cost less.
-constexpr std::uint32_t burst_bytes_min = 64 * 1024;
+constexpr std::uint32_t burst_bytes_min = write_bytes_max;
 /// After a pause of this length a burst begins again.
 constexpr std::int64_t burst_pause_ns = base::ns_per_s;
 

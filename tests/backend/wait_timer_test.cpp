@@ -28,7 +28,8 @@ constexpr int no_filters = 77;
 
 class WaitTimer : public testing::Test {
  protected:
-  /// Makes the loop wait once until `deadline`: a task that another thread posts ends the wait.
+  /// Makes the loop wait once with the timers that were started: a task that another thread posts
+  /// ends the wait.
   void wait_once() {
     bool posted = false;
     std::jthread poster([&] {
@@ -161,7 +162,7 @@ TEST_F(WaitTimer, of_a_child_is_its_own) {
   EXPECT_LE(iterations(), 3U);
 }
 
-TEST_F(WaitTimer, is_given_up_in_a_child_that_has_closed_all_descriptors) {
+TEST_F(WaitTimer, is_opened_again_in_a_child_that_has_closed_all_descriptors) {
   EXPECT_EQ(test::in_child([&] {
               for (int fd = 3; fd < 256; ++fd) ::close(fd);
               // Gets one of the numbers that the loop had.

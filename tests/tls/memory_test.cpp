@@ -362,16 +362,17 @@ TEST(MemoryForRecords, is_freed_after_each_transfer_unless_it_is_kept) {
   };
   // Until what follows a handshake, such as tickets, has been read.
   for (int i = 0; i < 3; ++i) static_cast<void>(allocations_of_transfer());
+  // How often OpenSSL allocates depends on its version.
   const std::size_t without = live_bytes;
-  EXPECT_EQ(allocations_of_transfer(), 4U);
+  const std::size_t allocations = allocations_of_transfer();
   EXPECT_EQ(live_bytes, without);
   keep(ends.near, true);
-  EXPECT_EQ(allocations_of_transfer(), 4U);
+  EXPECT_EQ(allocations_of_transfer(), allocations);
   EXPECT_GT(live_bytes, without + 2 * large_bytes);
-  EXPECT_EQ(allocations_of_transfer(), 2U);
+  EXPECT_LT(allocations_of_transfer(), allocations);
   keep(ends.near, false);
   EXPECT_EQ(live_bytes, without);
-  EXPECT_EQ(allocations_of_transfer(), 4U);
+  EXPECT_EQ(allocations_of_transfer(), allocations);
 }
 
 /// A client on OpenSSL alone.

@@ -13,8 +13,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 # The number of arguments of each probe.
-PROBES = {"poll": 1, "submit": 2, "complete": 2, "timer": 2, "dispatch": 1, "accept": 1,
-          "connect": 2, "request_begin": 2, "request_end": 2, "lookup_begin": 3, "lookup_end": 2}
+PROBES = {"poll": 1, "wait_timer": 1, "submit": 2, "complete": 2, "timer": 2, "dispatch": 1,
+          "accept": 1, "connect": 2, "request_begin": 2, "request_end": 2, "lookup_begin": 3,
+          "lookup_end": 2}
 
 NOTE = re.compile(r"Provider: tambour\n\s+Name: (\w+)\n[^\n]*\n\s+Arguments: ([^\n]*)\n")
 

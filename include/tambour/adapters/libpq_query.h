@@ -24,8 +24,7 @@ class PgResults final : public WatchedSocket::Waiter {
   /// `may_have_input`: libpq has read since the query was sent, possibly all of the results.
   explicit PgResults(PgSession& session, bool may_have_input = false) noexcept
       : session_(session), may_have_input_(may_have_input) {}
-  PgResults(PgResults&& other) noexcept
-      : PgResults(other.session_, other.may_have_input_) {}
+  PgResults(PgResults&& other) noexcept : PgResults(other.session_, other.may_have_input_) {}
   PgResults& operator=(PgResults&&) = delete;
   ~PgResults() = default;
 

@@ -144,7 +144,7 @@ class [[nodiscard("a query is sent when it is awaited")]] MariadbOperation final
   explicit MariadbOperation(MariadbSession& session, std::optional<std::string> text = {}) noexcept
       : session_(session), text_(std::move(text)) {}
   MariadbOperation(MariadbOperation&& other) noexcept
-      : MariadbOperation(other.session_, std::move(other.text_)) {}
+      : MariadbOperation(other.session_, std::exchange(other.text_, std::nullopt)) {}
   MariadbOperation& operator=(MariadbOperation&&) = delete;
   ~MariadbOperation() = default;
 

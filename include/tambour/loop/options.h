@@ -55,7 +55,8 @@ struct LoopOptions {
   /// The timer slack of the loop's thread (PR_SET_TIMERSLACK, prctl(2)): how late the kernel may
   /// end a wait in order to combine wakeups. Set when the loop is created. Zero, the default,
   /// leaves the slack unchanged, which is usually 50 µs. Independently of this option, waits in
-  /// epoll, poll and select may end late by a thousandth of their length.
+  /// poll and select may end late by a thousandth of their length, and those in epoll if it has no
+  /// timerfd (docs/backends.md). Waits of 100 ms and more in epoll have no slack otherwise.
   Duration timer_slack{0};
 
   /// Makes stats() report times, at the cost of two extra clock readings per iteration.

@@ -2,6 +2,8 @@
 // bits, and names of signals and errors.
 #pragma once
 
+#include <features.h>
+
 #ifdef __GLIBC__
 #include <dirent.h>
 #include <sys/epoll.h>
