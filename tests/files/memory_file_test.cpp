@@ -2,6 +2,8 @@
 // backend.
 #include "files/memory_file.h"
 
+#include <sys/resource.h>
+
 #include <string>
 #include <utility>
 
@@ -11,6 +13,7 @@
 
 #include "bytes/buffer_memory.h"
 #include "support/on_every_backend.h"
+#include "support/process.h"
 
 namespace tambour::memory_file_test {
 namespace {
@@ -98,6 +101,17 @@ TEST_P(MemoryFiles, report_a_peer_that_has_closed) {
     Buffer file = test.file_of(numbers(100'000));
     EXPECT_EQ((co_await left.write(file)).error(), system_error(EPIPE));
   }(*this, loop()));
+}
+
+// fallocate(2) would raise SIGXFSZ, whose default action ends the process.
+TEST(MemoryFilesOfLimitedProcesses, are_not_made) {
+  EXPECT_EQ(test::in_child([] {
+              const rlimit limit{.rlim_cur = 0, .rlim_max = 0};
+              if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) return 1;
+              EventLoop loop;
+              return MemoryFile::copy_of(loop, Buffer("text")) == nullptr ? 0 : 2;
+            }),
+            0);
 }
 
 TEST(MemoryFilesInSimulation, are_not_made) {
