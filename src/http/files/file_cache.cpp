@@ -74,7 +74,9 @@ StaticFilePtr FileCache::use(Entry& entry) {
   used_.push_back(entry);
   ++stats_.hits;
   if (!entry.file->may_have_contents()) {
-    if (entry.uses < kept_by_kernel_uses && ++entry.uses == kept_by_kernel_uses) [[unlikely]]
+    if (entry.uses == kept_by_kernel_uses) return entry.file;
+    ++entry.uses;
+    if (entry.uses == kept_by_kernel_uses) [[unlikely]]
       keep_often_used(entry);
     return entry.file;
   }
