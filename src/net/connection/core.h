@@ -74,7 +74,7 @@ class ConnectionCore final : private Operation, private LoopOwned, public Connec
   friend struct ConnectionUpgrade;
   class Arrival;
   struct Deadlines;
-  struct [[gnu::visibility("hidden")]] Extras;  // As the type of its mailbox.
+  struct Extras;
   struct Upgrade;
   ConnectionCore(Stream&& stream, std::unique_ptr<const ProxyHeader> header,
                  std::shared_ptr<const ConnectionCallbacks> callbacks);
