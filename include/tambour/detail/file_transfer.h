@@ -32,7 +32,7 @@ namespace tambour::detail {
 class FileTransfer : private FileOperation, private StopHook {
  public:
   FileTransfer(FileTransfer&& other) noexcept
-      : FileOperation(std::move(other)),
+      : FileOperation(static_cast<FileOperation&&>(other)),  // The rest is moved below.
         StopHook(&cancel),
         file_(std::move(other.file_)),
         appends_(other.appends_) {
