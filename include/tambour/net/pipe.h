@@ -11,7 +11,7 @@ namespace tambour {
 class EventLoop;
 
 /// A stream that either reads or writes. Writing to a pipe without a reader fails with EPIPE; the
-/// process gets no SIGPIPE, except within 10 ms after it has stopped to ignore the signal.
+/// process gets no SIGPIPE, except within 10 ms after it has stopped ignoring the signal.
 /// shutdown_write() fails with ENOTSOCK.
 class PipeStream final : public Stream {
  public:
