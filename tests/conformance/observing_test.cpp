@@ -4,6 +4,7 @@
 #include <chrono>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -20,8 +21,36 @@ using namespace std::chrono_literals;
 
 class Observing : public test::OnEveryBackend {
  protected:
+  /// Exceeds the limit of every stall detector below.
+  static void stall() {
+    stalled = true;
+    std::this_thread::sleep_for(8ms);
+  }
+  /// Collects the stalls that stall() caused. A busy machine causes others: it may preempt this
+  /// thread in any callback.
+  void detect_stalls() {
+    stalled = false;
+    loop().set_stall_detector(5ms, [this](const Stall& detected) {
+      if (std::exchange(stalled, false)) stalls.push_back(detected);
+    });
+  }
+  std::vector<unsigned> stalled_lines() const {
+    std::vector<unsigned> lines;
+    for (const Stall& detected : stalls) lines.push_back(detected.created_at.line());
+    return lines;
+  }
+  std::vector<unsigned> sorted_stalled_lines() const {
+    std::vector<unsigned> lines = stalled_lines();
+    std::ranges::sort(lines);
+    return lines;
+  }
+
   test::Ends pipe = test::open_pipe();
   int calls = 0;
+  std::vector<Stall> stalls;
+
+ private:
+  inline static bool stalled = false;
 };
 
 TAMBOUR_ON_EVERY_BACKEND(Observing);
@@ -77,10 +106,9 @@ TEST_P(Observing, measures_times_on_request) {
 }
 
 TEST_P(Observing, names_the_line_of_a_handle_whose_callback_stalls) {
-  std::vector<Stall> stalls;
-  loop().set_stall_detector(5ms, [&](const Stall& stall) { stalls.push_back(stall); });
+  detect_stalls();
   const unsigned line = __LINE__ + 1;
-  Timer slow(loop(), [] { std::this_thread::sleep_for(8ms); });
+  Timer slow(loop(), [] { stall(); });
   Timer quick(loop(), [this] { ++calls; });
   slow.start(0ms);
   quick.start(0ms);
@@ -96,15 +124,13 @@ TEST_P(Observing, names_the_line_of_a_handle_whose_callback_stalls) {
 }
 
 TEST_P(Observing, stalls_of_watchers_hooks_and_asyncs_are_named_too) {
-  std::vector<unsigned> lines;
-  loop().set_stall_detector(2ms,
-                            [&](const Stall& stall) { lines.push_back(stall.created_at.line()); });
+  detect_stalls();
   test::write_to(pipe.far);
   // Each handle is created on a single line, because compilers report different lines of a
   // multi-line expression.
   const auto stall_once = [&](auto& handle) {
     handle.stop();
-    std::this_thread::sleep_for(3ms);
+    stall();
   };
   const unsigned line = __LINE__;
   FdWatcher watcher(loop(), pipe.near.get(), Events::read, [&](Events) { stall_once(watcher); });
@@ -115,26 +141,22 @@ TEST_P(Observing, stalls_of_watchers_hooks_and_asyncs_are_named_too) {
   async.start();
   async.send();
   loop().run();
-  std::ranges::sort(lines);
-  EXPECT_EQ(lines, (std::vector<unsigned>{line + 1, line + 2, line + 3}));
+  EXPECT_EQ(sorted_stalled_lines(), (std::vector<unsigned>{line + 1, line + 2, line + 3}));
 }
 
 TEST_P(Observing, stalls_of_tasks_name_the_line_where_the_task_waited) {
-  std::vector<unsigned> lines;
-  loop().set_stall_detector(2ms,
-                            [&](const Stall& stall) { lines.push_back(stall.created_at.line()); });
+  detect_stalls();
   test::write_to(pipe.far);
-  const auto stall = [] { std::this_thread::sleep_for(3ms); };
   const unsigned line = __LINE__;
-  const auto work = [](int fd, auto stalls) -> Task<> {
+  const auto work = [](int fd) -> Task<> {
     static_cast<void>(co_await sleep_for(1ms));
-    stalls();
+    stall();
     static_cast<void>(co_await wait_ready(fd, Events::read));
-    stalls();
+    stall();
   };
-  spawn(loop(), work(pipe.near.get(), stall));
+  spawn(loop(), work(pipe.near.get()));
   loop().run();
-  EXPECT_EQ(lines, (std::vector<unsigned>{line + 2, line + 4}));
+  EXPECT_EQ(stalled_lines(), (std::vector<unsigned>{line + 2, line + 4}));
 }
 
 /// What continues a task need not know its source: the stall is that of its spawn().
@@ -142,13 +164,14 @@ class StallsOfTasks : public Observing {
  protected:
   void SetUp() override {
     Observing::SetUp();
-    loop().set_stall_detector(2ms, [this](const Stall& stall) {
-      lines.push_back(stall.created_at.line());
-      EXPECT_TRUE(std::string(stall.created_at.file_name()).ends_with("observing_test.cpp"))
-          << stall.created_at.file_name();
-    });
+    detect_stalls();
   }
-  static void stall() { std::this_thread::sleep_for(3ms); }
+  void TearDown() override {
+    for (const Stall& detected : stalls)
+      EXPECT_TRUE(std::string(detected.created_at.file_name()).ends_with("observing_test.cpp"))
+          << detected.created_at.file_name();
+    Observing::TearDown();
+  }
   static Task<> stall_after(Task<> wait) {
     co_await std::move(wait);
     stall();
@@ -163,8 +186,6 @@ class StallsOfTasks : public Observing {
     Buffer buffer;
     EXPECT_TRUE(co_await stream.read(buffer));
   }
-
-  std::vector<unsigned> lines;  // NOLINT(readability-identifier-naming)
 };
 
 TAMBOUR_ON_EVERY_BACKEND(StallsOfTasks);
@@ -183,12 +204,11 @@ TEST_P(StallsOfTasks, name_the_line_in_which_the_task_was_spawned) {
   spawn(loop(), [](TaskEvent& other) { return stall_after(wait_for(other)); }, std::ref(event));
   scope.spawn([&] { return stall_after(wait_for(event)); });
   run_iterations();
-  EXPECT_TRUE(lines.empty());
+  EXPECT_TRUE(stalls.empty());
   event.set();
   loop().run();
-  std::ranges::sort(lines);
-  EXPECT_EQ(lines, (std::vector<unsigned>{line + 1, line + 2, line + 3, line + 5, line + 6,
-                                          line + 7, line + 8}));
+  EXPECT_EQ(sorted_stalled_lines(), (std::vector<unsigned>{line + 1, line + 2, line + 3, line + 5,
+                                                           line + 6, line + 7, line + 8}));
 }
 
 TEST_P(StallsOfTasks, name_the_spawn_of_a_task_inside_combinators) {
@@ -201,7 +221,7 @@ TEST_P(StallsOfTasks, name_the_spawn_of_a_task_inside_combinators) {
   run_iterations();
   event.set();
   loop().run();
-  EXPECT_EQ(lines, std::vector<unsigned>{line});
+  EXPECT_EQ(stalled_lines(), std::vector<unsigned>{line});
 }
 
 TEST_P(StallsOfTasks, many_places_of_a_scope_are_told_apart) {
@@ -240,7 +260,7 @@ TEST_P(StallsOfTasks, and_handlers_and_connections_name_where_they_were_given) {
       Buffer buffer;
       static_cast<void>(co_await stream.read(buffer));
     }(to));
-  EXPECT_EQ(lines, (std::vector<unsigned>{line + 1, line + 2}));
+  EXPECT_EQ(stalled_lines(), (std::vector<unsigned>{line + 1, line + 2}));
 }
 
 TEST_P(StallsOfTasks, name_the_spawn_after_waits_in_the_library) {
@@ -257,8 +277,7 @@ TEST_P(StallsOfTasks, name_the_spawn_after_waits_in_the_library) {
   spawn(loop(), stall_after(in_file()));
   spawn(loop(), stall_after(in_timeout(never)));
   loop().run();
-  std::ranges::sort(lines);
-  EXPECT_EQ(lines, (std::vector<unsigned>{line + 1, line + 2, line + 3}));
+  EXPECT_EQ(sorted_stalled_lines(), (std::vector<unsigned>{line + 1, line + 2, line + 3}));
 }
 
 TEST_P(StallsOfTasks, and_handlers_that_stall_at_once_name_where_they_were_given) {
@@ -266,7 +285,7 @@ TEST_P(StallsOfTasks, and_handlers_that_stall_at_once_name_where_they_were_given
   const unsigned line = __LINE__ + 1;
   server.serve([](TcpStream) -> Task<> { co_return stall(); });
   run(read_until_closed(server.endpoint()));
-  EXPECT_EQ(lines, std::vector<unsigned>{line});
+  EXPECT_EQ(stalled_lines(), std::vector<unsigned>{line});
 }
 
 TEST_P(StallsOfTasks, and_functions_posted_to_connections_name_the_call) {
@@ -279,7 +298,7 @@ TEST_P(StallsOfTasks, and_functions_posted_to_connections_name_the_call) {
   };
   server.serve(std::move(callbacks));
   run(read_until_closed(server.endpoint()));
-  EXPECT_EQ(lines, std::vector<unsigned>{line});
+  EXPECT_EQ(stalled_lines(), std::vector<unsigned>{line});
 }
 
 TEST_P(StallsOfTasks, and_functions_for_moved_streams_name_the_call) {
@@ -288,7 +307,7 @@ TEST_P(StallsOfTasks, and_functions_for_moved_streams_name_the_call) {
   move_to(loop(), std::move(first), [](UnixStream) { stall(); });
   spawn_on(loop(), std::move(second), [](UnixStream) -> Task<> { co_return stall(); });
   loop().run();
-  EXPECT_EQ(lines, (std::vector<unsigned>{line + 1, line + 2}));
+  EXPECT_EQ(stalled_lines(), (std::vector<unsigned>{line + 1, line + 2}));
 }
 
 TEST_P(StallsOfTasks, and_posted_functions_name_the_call_of_post) {
@@ -297,7 +316,7 @@ TEST_P(StallsOfTasks, and_posted_functions_name_the_call_of_post) {
   loop().post([] {});
   loop().post([] { stall(); });
   loop().run();
-  EXPECT_EQ(lines, (std::vector<unsigned>{line, line + 2}));
+  EXPECT_EQ(stalled_lines(), (std::vector<unsigned>{line, line + 2}));
 }
 
 TEST_P(Observing, fed_events_reach_the_watchers_interested_in_them) {
