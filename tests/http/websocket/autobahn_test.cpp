@@ -1,8 +1,8 @@
 // The conformance suite Autobahn (wstest), as a client of our server and as a server of our client.
 // tools/bootstrap installs it if there is a Python 2.7. Sections 9 (speed), 12 and 13 (compression)
-// take minutes; they run if TAMBOUR_TEST_AUTOBAHN is "all". If it has any value, all run over TLS
-// and HTTP/2 too, which wstest does not speak: a bridge passes the frames on, without reading them.
-// A value like "9.*" chooses the cases.
+// take minutes; they run if TAMBOUR_TEST_AUTOBAHN is "all", and a value like "9.*" chooses cases.
+// With any value, for example "short", the cases run over TLS and HTTP/2 too, which wstest does not
+// speak: a bridge passes the frames on, without reading them.
 #include <array>
 #include <chrono>
 #include <csignal>
@@ -162,7 +162,8 @@ class WebSocketAutobahn : public testing::TestWithParam<Carrier> {
         << (tests_all() || !chosen_cases().empty() ? "" : R"("9.*", "12.*", "13.*")")
         << "], \"exclude-agent-cases\": {}}";
     ProcessOptions process;
-    process.arguments = {"wstest", "-m", mode, "-s", folder_.path() + "/spec.json"};
+    // Without "-u 0", a server of pages listens on the port 8080, which two tests cannot share.
+    process.arguments = {"wstest", "-m", mode, "-u", "0", "-s", folder_.path() + "/spec.json"};
     process.output = Stdio::null();
     process.error_output = Stdio::null();
     return or_throw(Process::spawn(loop_, process));
@@ -240,8 +241,9 @@ Task<> answer(WebSocket socket) {
   if (socket.is_open()) static_cast<void>(co_await socket.close());
 }
 
-Task<int> count_cases(http::Client& client, std::string url) {
-  for (int attempt = 0; attempt < 3000; ++attempt) {
+/// Tries until wstest listens, or has ended.
+Task<int> count_cases(http::Client& client, std::string url, Process& running) {
+  while (running.is_running()) {
     Result<WebSocket> opened = co_await http::connect_websocket(client, url + "/getCaseCount");
     if (opened) {
       WebSocket socket = std::move(*opened);
@@ -269,7 +271,7 @@ TEST_P(WebSocketAutobahn, client_passes) {
   }
   spawn(loop_, [&]() -> Task<> {
     http::Client client(loop_, client_options());
-    const int cases = co_await count_cases(client, url);
+    const int cases = co_await count_cases(client, url, running);
     for (int i = 1; i <= cases; ++i) {
       const std::string path = "/runCase?agent=Tambour&case=" + std::to_string(i);
       Result<WebSocket> opened = co_await http::connect_websocket(client, url + path, options());
