@@ -5,21 +5,16 @@
 #include <dlfcn.h>
 
 #include <cerrno>
-#include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <memory>
 #include <new>
-#include <utility>
-#include <vector>
 
-#include <tambour/base/priority.h>
+#include <tambour/adapters/drop_in_descriptors.h>
 #include <tambour/base/result.h>
 #include <tambour/detail/guest_calls.h>
 #include <tambour/loop/async.h>
 #include <tambour/loop/control.h>
 #include <tambour/loop/event_loop.h>
-#include <tambour/loop/fd_watcher.h>
 #include <tambour/loop/hooks.h>
 #include <tambour/loop/timer.h>
 
@@ -40,6 +35,7 @@ class DropInHost {
  protected:
   explicit DropInHost(EventLoop& loop)
       : loop_(loop),
+        descriptors_(loop),
         before_wait_(loop, [this] { prepare(); }),
         after_wait_(loop, [this] { schedule(); }),
         runner_(loop, [this] { run(false); }),
@@ -78,18 +74,6 @@ class DropInHost {
   [[nodiscard]] void* guest() const noexcept { return guest_.loop; }
 
  private:
-  /// A descriptor that the guest watches or has watched.
-  struct Watched {
-    Watched(DropInHost& host, int fd)
-        : watcher(host.loop_, fd, Events::none,
-                  [this, &host](Events events) { host.note(*this, events); }) {
-      watcher.set_priority(priority_max);
-    }
-    FdWatcher watcher;
-    Watched* next = nullptr;
-    std::int32_t result = 0;  ///< Events, or a negated errno value; 0: none.
-    bool is_queued = false;
-  };
   /// While the guest waits inside a function of its own, its callbacks must not run.
   class Waiting {
    public:
@@ -121,49 +105,11 @@ class DropInHost {
     }
   }
   int watch(int fd, Events events, Trigger trigger, FileIdentity identity) {
-    const auto index = static_cast<std::size_t>(fd);
     if (is_released_) return events == Events::none ? 0 : ENODEV;
-    if (index >= watched_.size()) watched_.resize(index + 1);
-    if (watched_[index] == nullptr) watched_[index] = std::make_unique<Watched>(*this, fd);
-    Watched& watched = *watched_[index];
-    if (events == Events::none) {
-      watched.result = 0;
-      watched.watcher.stop();
-      return 0;
-    }
-    if (identity != FileIdentity::same) watched.result = 0;
-    if (identity == FileIdentity::probably_new) {
-      watched.watcher.set(fd, events, trigger);
-    } else {
-      watched.watcher.set(events, trigger);
-    }
-    const auto started = watched.watcher.start();
-    if (identity == FileIdentity::probably_same) revalidate_fd(loop_, fd);
-    return started ? 0 : started.error().value();
-  }
-
-  void note(Watched& watched, Events events) noexcept {
-    if (const Error error = watched.watcher.error()) {
-      watched.result = -error.value();
-    } else {
-      watched.result |= static_cast<std::int32_t>(events);
-    }
-    if (std::exchange(watched.is_queued, true)) return;
-    watched.next = nullptr;
-    (last_ready_ == nullptr ? first_ready_ : last_ready_->next) = &watched;
-    last_ready_ = &watched;
+    return descriptors_.watch(fd, events, trigger, identity);
   }
   static bool take_event(void* data, int* fd, std::int32_t* result) noexcept {
-    DropInHost& self = of(data);
-    while (Watched* const watched = self.first_ready_) {
-      self.first_ready_ = watched->next;
-      if (self.first_ready_ == nullptr) self.last_ready_ = nullptr;
-      watched->is_queued = false;
-      *fd = watched->watcher.fd();
-      *result = std::exchange(watched->result, 0);
-      if (*result != 0) return true;
-    }
-    return false;
+    return of(data).descriptors_.take_event(*fd, *result);
   }
 
   static bool wait(void* data, std::int64_t timeout_ns) {
@@ -187,7 +133,6 @@ class DropInHost {
   static void detach(void* data) noexcept {
     DropInHost& self = of(data);
     self.guest_ = {};
-    self.first_ready_ = self.last_ready_ = nullptr;
     if (!self.is_released_) self.release();
     self.is_released_ = false;
   }
@@ -200,7 +145,7 @@ class DropInHost {
     message_.stop();
     forked_.stop();
     closing_.stop();
-    watched_.clear();
+    descriptors_.clear();
   }
 
   void prepare() {
@@ -214,12 +159,12 @@ class DropInHost {
   void schedule() {
     if (guest_.update_time != nullptr) guest_.update_time(guest_.loop);
     if (waits_ != 0) return;
-    if (must_run_ || (!watched_.empty() && pending_count(loop_) != 0))
+    if (must_run_ || (!descriptors_.is_empty() && pending_count(loop_) != 0))
       runner_.start_at(loop_.now());
   }
   void run(bool is_message) {
     if (waits_ != 0) return;
-    if (is_message || must_run_ || first_ready_ != nullptr || deadline_ns_ <= now_ns()) {
+    if (is_message || must_run_ || descriptors_.has_event() || deadline_ns_ <= now_ns()) {
       if (guest_.run(guest_.loop)) loop_.stop();
     }
     // A callback may have destroyed the guest. A host of the loop asks for its deadline next.
@@ -240,15 +185,13 @@ class DropInHost {
 
   EventLoop& loop_;
   GuestCalls guest_;
+  GuestDescriptors descriptors_;
   Prepare before_wait_;
   Check after_wait_;
   Timer runner_;
   Async message_;
   ForkHook forked_;
   CleanupHook closing_;
-  std::vector<std::unique_ptr<Watched>> watched_;  ///< By descriptor.
-  Watched* first_ready_ = nullptr;
-  Watched* last_ready_ = nullptr;
   std::int64_t deadline_ns_ = no_deadline;
   int waits_ = 0;
   bool must_run_ = false;
