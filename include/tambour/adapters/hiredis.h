@@ -13,9 +13,7 @@
 
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <concepts>
-#include <cstddef>
 #include <memory>
 #include <new>
 #include <span>
@@ -25,6 +23,7 @@
 
 #include <tambour/adapters/call.h>
 #include <tambour/adapters/hiredis_events.h>
+#include <tambour/adapters/hiredis_request.h>
 #include <tambour/adapters/hiredis_value.h>
 #include <tambour/base/callback.h>
 #include <tambour/loop/event_loop.h>
@@ -85,9 +84,9 @@ class RedisClient {
   /// reply. Words may contain any bytes.
   Reply command(std::span<const std::string_view> words) {
     if (!is_connected_) return Call<RedisValue>::failed(system_error(ENOTCONN));
-    format(words);
+    const std::string_view text = request_.format(words);
     auto [call, reply] = Call<RedisValue>::begin();
-    if (!send(&replied, call)) call->finish(std::unexpected(system_error(ENOTCONN)));
+    if (!send(text, &replied, call)) call->finish(std::unexpected(system_error(ENOTCONN)));
     return std::move(reply);
   }
   template <std::convertible_to<std::string_view>... Words>
@@ -108,8 +107,8 @@ class RedisClient {
                                    MessageFunction on_message, ClosedFunction on_closed = {}) {
     if (!is_connected_) return std::unexpected(system_error(ENOTCONN));
     auto function = std::make_shared<MessageFunction>(std::move(on_message));
-    format(words);
-    if (!send(&received, nullptr)) return std::unexpected(system_error(ENOTCONN));
+    const std::string_view text = request_.format(words);
+    if (!send(text, &received, nullptr)) return std::unexpected(system_error(ENOTCONN));
     on_message_ = std::move(function);
     on_closed_ = std::move(on_closed);
     return {};
@@ -167,25 +166,10 @@ class RedisClient {
     return std::move(wait);
   }
 
-  /// As redisFormatCommandArgv(), into memory that is kept.
-  void format(std::span<const std::string_view> words) {
-    request_.clear();
-    append('*', words.size());
-    for (const std::string_view word : words) {
-      append('$', word.size());
-      request_.append(word).append("\r\n");
-    }
-  }
-  void append(char type, std::size_t number) {
-    std::array<char, 24> text;
-    text[0] = type;
-    const auto end = std::to_chars(&text[1], text.data() + text.size(), number);
-    request_.append(text.data(), end.ptr).append("\r\n");
-  }
-  bool send(redisCallbackFn* function, void* data) {
+  bool send(std::string_view text, redisCallbackFn* function, void* data) {
     const int queued =
-        redisAsyncFormattedCommand(context_, function, data, request_.data(), request_.size());
-    if (request_.capacity() > 65'536) request_ = std::string();  // A larger one is not kept.
+        redisAsyncFormattedCommand(context_, function, data, text.data(), text.size());
+    request_.shrink();
     return queued == REDIS_OK;
   }
 
@@ -243,7 +227,7 @@ class RedisClient {
   std::string error_text_;
   std::shared_ptr<MessageFunction> on_message_;
   ClosedFunction on_closed_;
-  std::string request_;
+  detail::RedisRequest request_;
 };
 
 }  // namespace tambour::adapters
