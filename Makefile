@@ -76,7 +76,7 @@ test: build ## build and run the tests
 # Run this before a release; it takes more than an hour.
 .PHONY: test-all
 test-all: ## run every test in every variant: release, debug, sanitizers; all checks
-	@tools/bootstrap packages conformance
+	@tools/bootstrap packages conformance report
 	@$(MAKE) test asan tsan check FULL=1
 	@$(MAKE) test-debug abi FULL=1
 	@$(MAKE) benchmarks
