@@ -11,17 +11,15 @@
 
 #include <cerrno>
 #include <chrono>
-#include <cstddef>
 #include <memory>
 #include <new>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include <tambour/adapters/call.h>
+#include <tambour/adapters/mosquitto_operations.h>
 #include <tambour/base/callback.h>
 #include <tambour/loop/event_loop.h>
 #include <tambour/loop/fd_watcher.h>
@@ -59,11 +57,9 @@ class MqttClient {
   MqttClient(const MqttClient&) = delete;
   MqttClient& operator=(const MqttClient&) = delete;
   ~MqttClient() {
-    if (is_destroyed_ != nullptr) *is_destroyed_ = true;
     watcher_.reset();
     mosquitto_destroy(client_);
-    fail_all(ECANCELED, true);
-    while (resumed_ < ended_.size()) ended_[resumed_++]->finish_later({});
+    end_connecting(ECANCELED);
   }
 
   /// For mosquitto_tls_set(), mosquitto_username_pw_set() and others.
@@ -88,7 +84,7 @@ class MqttClient {
   /// ENOTCONN, EINVAL or ENOMEM.
   Wait publish(const char* topic, std::string_view payload, int qos, bool retain = false) {
     int id = 0;
-    early_ = 0;
+    operations_.expect();
     const int error = mosquitto_publish(client_, &id, topic, static_cast<int>(payload.size()),
                                         payload.data(), qos, retain);
     return track(error, id, qos);
@@ -96,7 +92,7 @@ class MqttClient {
   /// Waits for the broker's acknowledgement. Messages go to on_message().
   Wait subscribe(const char* pattern, int qos) {
     int id = 0;
-    early_ = 0;
+    operations_.expect();
     const int error = mosquitto_subscribe(client_, &id, pattern, qos);
     return track(error, id, 0);
   }
@@ -106,32 +102,6 @@ class MqttClient {
   }
 
  private:
-  struct InFlight {
-    Call<void>* call;
-    bool is_kept;  ///< By libmosquitto, if the connection is lost.
-  };
-
-  /// Removes the calls whose tasks were resumed. Calls of resume_ended() may be nested.
-  struct Resuming {
-    explicit Resuming(MqttClient& of) noexcept
-        : client(of), outer(std::exchange(of.is_destroyed_, &is_destroyed)) {}
-    Resuming(const Resuming&) = delete;
-    Resuming& operator=(const Resuming&) = delete;
-    ~Resuming() {
-      if (is_destroyed) {
-        if (outer != nullptr) *outer = true;
-        return;
-      }
-      client.is_destroyed_ = outer;
-      const auto resumed = static_cast<std::ptrdiff_t>(std::exchange(client.resumed_, 0));
-      client.ended_.erase(client.ended_.begin(), client.ended_.begin() + resumed);
-    }
-
-    MqttClient& client;
-    bool is_destroyed = false;
-    bool* outer;
-  };
-
   static Error error_of(int code) noexcept {
     switch (code) {
       case MOSQ_ERR_ERRNO:
@@ -150,8 +120,7 @@ class MqttClient {
   }
 
   Wait begin(int error) {
-    if (connecting_ != nullptr)
-      std::exchange(connecting_, nullptr)->finish_later(std::unexpected(system_error(ECANCELED)));
+    end_connecting(ECANCELED);
     if (error != MOSQ_ERR_SUCCESS) return Call<void>::failed(error_of(error));
     auto [call, wait] = Call<void>::begin();
     connecting_ = call;
@@ -166,16 +135,9 @@ class MqttClient {
     const bool is_kept = qos > 0;
     if (error != MOSQ_ERR_SUCCESS && !(error == MOSQ_ERR_NO_CONN && is_kept))
       return Call<void>::failed(error_of(error));
-    // finish(), which libmosquitto calls, must not throw.
-    const std::size_t calls = ended_.size() + in_flight_.size() + 1;
-    if (ended_.capacity() < calls) ended_.reserve(std::max(calls, 2 * ended_.capacity()));
-    auto [call, wait] = Call<void>::begin();
-    if (early_ == id)
-      call->finish({});
-    else
-      in_flight_.insert_or_assign(id, InFlight{call, is_kept});
+    auto wait = operations_.add(id, is_kept);
     update();
-    return std::move(wait);
+    return wait;
   }
 
   /// Watches what libmosquitto waits for; the socket is another one after each connect().
@@ -193,18 +155,13 @@ class MqttClient {
   }
   void act(Events events) {
     constexpr int packets_max = 100;
-    is_acting_ = true;
+    operations_.collect();
     if (has(events, Events::read) || has(events, Events::error))
       check(mosquitto_loop_read(client_, packets_max));
     if (has(events, Events::write)) check(mosquitto_loop_write(client_, packets_max));
-    is_acting_ = false;
+    operations_.stop_collecting();
     update();
-    if (!ended_.empty()) resume_ended();
-  }
-  /// Resumes the tasks whose operations have ended, one of which may destroy this object, or throw.
-  void resume_ended() {
-    const Resuming resuming(*this);
-    while (!resuming.is_destroyed && resumed_ < ended_.size()) ended_[resumed_++]->finish({});
+    operations_.resume_tasks();  // May destroy this object.
   }
   void check(int error) {
     // libmosquitto has closed the socket and called disconnected().
@@ -217,35 +174,12 @@ class MqttClient {
       watcher_.reset();
       tick_.stop();
     }
-    if (connecting_ != nullptr) {
-      std::exchange(connecting_, nullptr)
-          ->finish_later(std::unexpected(system_error(ECONNREFUSED)));
-    }
-    fail_all(ECONNRESET, false);
+    end_connecting(ECONNREFUSED);
+    operations_.fail(ECONNRESET, false);
   }
-  void fail_all(int error, bool also_kept) {
-    if (also_kept && connecting_ != nullptr)
-      std::exchange(connecting_, nullptr)->finish_later(std::unexpected(system_error(error)));
-    for (auto at = in_flight_.begin(); at != in_flight_.end();) {
-      if (at->second.is_kept && !also_kept) {
-        ++at;
-        continue;
-      }
-      at->second.call->finish_later(std::unexpected(system_error(error)));
-      at = in_flight_.erase(at);
-    }
-  }
-  void finish(int id) {
-    const auto at = in_flight_.find(id);
-    if (at == in_flight_.end()) {
-      early_ = id;  // Inside publish(), which does not know the id yet.
-      return;
-    }
-    Call<void>* const call = at->second.call;
-    in_flight_.erase(at);
-    // Not here: the task may publish, but not destroy the client.
-    if (is_acting_) return ended_.push_back(call);
-    call->finish_later({});
+  void end_connecting(int error) {
+    if (connecting_ == nullptr) return;
+    std::exchange(connecting_, nullptr)->finish_later(std::unexpected(system_error(error)));
   }
 
   static MqttClient& of(void* self) noexcept { return *static_cast<MqttClient*>(self); }
@@ -258,10 +192,12 @@ class MqttClient {
     call->finish_later(std::unexpected(system_error(ECONNREFUSED)));
   }
   static void disconnected(mosquitto* /*client*/, void* data, int /*code*/) { of(data).lose(); }
-  static void published(mosquitto* /*client*/, void* data, int id) { of(data).finish(id); }
+  static void published(mosquitto* /*client*/, void* data, int id) {
+    of(data).operations_.finish(id);
+  }
   static void subscribed(mosquitto* /*client*/, void* data, int id, int /*count*/,
                          const int* /*qos*/) {
-    of(data).finish(id);
+    of(data).operations_.finish(id);
   }
   static void received(mosquitto* /*client*/, void* data, const mosquitto_message* message) {
     // The function may set another one.
@@ -275,12 +211,7 @@ class MqttClient {
   std::optional<FdWatcher> watcher_;
   Call<void>* connecting_ = nullptr;
   bool is_connected_ = false;
-  int early_ = 0;
-  bool is_acting_ = false;                       ///< While libmosquitto receives or sends.
-  std::vector<Call<void>*> ended_;               ///< Meanwhile; resume_ended() resumes the tasks.
-  std::size_t resumed_ = 0;                      ///< How many of these tasks have been resumed.
-  bool* is_destroyed_ = nullptr;                 ///< Of resume_ended(), while it runs.
-  std::unordered_map<int, InFlight> in_flight_;  ///< By message id.
+  detail::MqttOperations operations_;
   std::shared_ptr<Callback<void(const mosquitto_message&)>> on_message_;
 };
 
