@@ -49,10 +49,11 @@ class Curl : public test::AdapterTest {
  protected:
   static void SetUpTestSuite() { curl_global_init(CURL_GLOBAL_DEFAULT); }
 
-  void SetUp() override {
-    auto listening = http::Server::listen(loop, *Endpoint::parse("127.0.0.1:0"), &Curl::answer);
-    ASSERT_TRUE(listening);
-    server.emplace(std::move(*listening));
+  void SetUp() override { ASSERT_TRUE(start_server(*Endpoint::parse("127.0.0.1:0"))); }
+  bool start_server(const Endpoint& endpoint) {
+    auto listening = http::Server::listen(loop, endpoint, &Curl::answer);
+    if (listening) server.emplace(std::move(*listening));
+    return listening.has_value();
   }
 
   static Task<> answer(http::Request& request, http::Response& response) {
@@ -97,15 +98,39 @@ Task<> download(CurlTransfers& transfers, std::string url, std::size_t count, st
   }
 }
 
-TEST_F(Curl, a_hundred_transfers_in_flight) {
+/// Repeats each transfer until it succeeds.
+Task<> download_always(CurlTransfers& transfers, std::string url, std::size_t count,
+                       test::Outcomes& outcomes) {
+  Download one(url);
+  for (std::size_t i = 0; i < count;) {
+    one.body.clear();
+    const CURLcode result = co_await transfers.perform(one.easy());
+    if (result == CURLE_OK && one.body == "hello") {
+      ++outcomes.done;
+      ++i;
+      continue;
+    }
+    ++outcomes.failed;
+    static_cast<void>(co_await sleep_for(1ms));
+  }
+}
+
+TEST_F(Curl, a_restart_of_the_server_fails_some_of_a_hundred_transfers_in_flight) {
   run([this]() -> Task<> {
     CurlTransfers transfers(loop);
-    const std::size_t count = test::scaled(20);
-    std::size_t ended = 0;
+    const std::size_t count = test::scaled(100);
+    const Endpoint endpoint = server->endpoint();
+    test::Outcomes outcomes;
     TaskScope scope(loop);
-    for (int i = 0; i < 100; ++i) scope.spawn(download(transfers, url("/"), count, ended));
+    for (int i = 0; i < 100; ++i)
+      scope.spawn(download_always(transfers, url("/"), count, outcomes));
+    while (outcomes.done < 20 * count) static_cast<void>(co_await sleep_for(1ms));
+    server.reset();
+    while (outcomes.failed < 100) static_cast<void>(co_await sleep_for(1ms));
+    auto restart = [&]() -> Task<bool> { co_return start_server(endpoint); };
+    EXPECT_TRUE(co_await test::retry(std::move(restart)));
     static_cast<void>(co_await scope.join());
-    EXPECT_EQ(ended, 100 * count);
+    EXPECT_EQ(outcomes.done, 100 * count);
   }());
 }
 
@@ -139,7 +164,7 @@ Task<> download_with_limits(CurlTransfers& transfers, std::string url, std::size
 TEST_F(Curl, half_of_the_transfers_are_stopped_at_random_points) {
   run([this]() -> Task<> {
     CurlTransfers transfers(loop);
-    const std::size_t count = test::scaled(20);
+    const std::size_t count = test::scaled(100);
     test::Random random;
     std::size_t ended = 0;
     std::size_t stopped = 0;
