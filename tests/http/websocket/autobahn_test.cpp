@@ -3,6 +3,7 @@
 // take minutes; they run if TAMBOUR_TEST_AUTOBAHN is "all", and a value like "9.*" chooses cases.
 // With any value, for example "short", the cases run over TLS and HTTP/2 too, which wstest does not
 // speak: a bridge passes the frames on, without reading them.
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <csignal>
@@ -168,6 +169,14 @@ class WebSocketAutobahn : public testing::TestWithParam<Carrier> {
     process.error_output = Stdio::null();
     return or_throw(Process::spawn(loop_, process));
   }
+  /// What the report of a case says about its result, for example that a time limit has expired.
+  [[nodiscard]] std::string reason_of(std::string name) const {
+    std::replace(name.begin(), name.end(), '.', '_');
+    std::ifstream file(folder_.path() + "/reports/tambour_case_" + name + ".json");
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    const std::size_t at = text.find("\"result\": \"");
+    return at == std::string::npos ? "no report" : text.substr(at, text.find('\n', at) - at);
+  }
   /// The report has a line `"behavior": "OK",` and one `"behaviorClose"` for each case.
   void check_report() {
     std::ifstream file(folder_.path() + "/reports/index.json");
@@ -184,7 +193,7 @@ class WebSocketAutobahn : public testing::TestWithParam<Carrier> {
       const std::size_t begin = text.find('"', at) + 1;
       const std::string result = text.substr(begin, text.find('"', begin) - begin);
       EXPECT_TRUE(result == "OK" || result == "INFORMATIONAL" || result == "NON-STRICT")
-          << name << " " << word << " " << result;
+          << name << " " << word << " " << result << " " << reason_of(name);
       at = text.find('"', begin) + 1;
       if (word == "behavior") ++cases;
       if (result != "OK") others_.push_back(name + " " + word + " " + result);
