@@ -125,6 +125,7 @@ TEST_F(Curl, a_restart_of_the_server_fails_some_of_a_hundred_transfers_in_flight
     for (int i = 0; i < 100; ++i)
       scope.spawn(download_always(transfers, url("/"), count, outcomes));
     while (outcomes.done < 20 * count) static_cast<void>(co_await sleep_for(1ms));
+    EXPECT_EQ(outcomes.failed, 0U);
     server.reset();
     while (outcomes.failed < 100) static_cast<void>(co_await sleep_for(1ms));
     auto restart = [&]() -> Task<bool> { co_return start_server(endpoint); };

@@ -68,7 +68,7 @@ class MqttOperations {
     }
   }
 
-  /// From here to resume_tasks(), tasks of operations that end are not resumed.
+  /// While collecting, the tasks of operations that end wait for resume_tasks().
   void collect() noexcept { is_collecting_ = true; }
   void stop_collecting() noexcept { is_collecting_ = false; }
   /// Resumes the tasks whose operations have ended, one of which may destroy this object, or throw.
