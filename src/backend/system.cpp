@@ -74,13 +74,12 @@ struct Kernel {
   static ssize_t send(int fd, const void* from, std::size_t size, int flags) noexcept {
     return base::system_call(Call::send, ::send, fd, from, size, flags);
   }
+  static int make_nonblocking(int fd) noexcept {
+    const int flags = base::system_call(Call::fcntl, ::fcntl, fd, F_GETFL);
+    if (flags < 0 || (flags & O_NONBLOCK) != 0) return flags < 0 ? -1 : 0;
+    return base::system_call(Call::fcntl, ::fcntl, fd, F_SETFL, flags | O_NONBLOCK);
+  }
   static ssize_t sendfile(int to, int from, off_t* offset, std::size_t size) noexcept {
-    // Sockets of the library are in non-blocking mode, but others may have been adopted.
-    const int flags = base::system_call(Call::fcntl, ::fcntl, to, F_GETFL);
-    if (flags < 0) return -1;
-    if ((flags & O_NONBLOCK) == 0 &&
-        base::system_call(Call::fcntl, ::fcntl, to, F_SETFL, flags | O_NONBLOCK) < 0)
-      return -1;
     return base::system_call(Call::sendfile, sendfile_quietly, to, from, offset, size);
   }
   static ssize_t recvmsg(int fd, msghdr* message, int flags) noexcept {

@@ -36,8 +36,10 @@ class System {
   virtual ssize_t write(int fd, const void* from, std::size_t size) noexcept = 0;
   virtual ssize_t recv(int fd, void* into, std::size_t size, int flags) noexcept = 0;
   virtual ssize_t send(int fd, const void* from, std::size_t size, int flags) noexcept = 0;
-  /// Never raises SIGPIPE, and never waits for `to`, which it puts in non-blocking mode. Fails with
-  /// EOPNOTSUPP on a simulated host.
+  /// Sets O_NONBLOCK: fcntl(2). No effect on a simulated host.
+  virtual int make_nonblocking(int fd) noexcept = 0;
+  /// Never raises SIGPIPE. Waits for `to` unless it is in non-blocking mode. Fails with EOPNOTSUPP
+  /// on a simulated host.
   virtual ssize_t sendfile(int to, int from, off_t* offset, std::size_t size) noexcept = 0;
   virtual ssize_t recvmsg(int fd, msghdr* message, int flags) noexcept = 0;
   virtual ssize_t sendmsg(int fd, const msghdr* message, int flags) noexcept = 0;
@@ -131,6 +133,13 @@ class SystemOf final : public System {
   }
   ssize_t send(int fd, const void* from, std::size_t size, int flags) noexcept override {
     return host_.send(fd, from, size, flags);
+  }
+  int make_nonblocking(int fd) noexcept override {
+    if constexpr (requires { host_.make_nonblocking(fd); }) {
+      return host_.make_nonblocking(fd);
+    } else {
+      return 0;  // Nothing blocks there.
+    }
   }
   ssize_t sendfile(int to, int from, off_t* offset, std::size_t size) noexcept override {
     if constexpr (requires { host_.sendfile(to, from, offset, size); }) {

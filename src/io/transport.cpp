@@ -166,6 +166,8 @@ std::int32_t Transport::write_before_more(Buffer& from) const noexcept {
 std::int32_t Transport::send_file(int file, std::uint64_t offset,
                                   std::uint64_t size) const noexcept {
   if (kind_ != TransportKind::socket) return -EOPNOTSUPP;
+  // sendfile(2) has no flag like MSG_DONTWAIT.
+  if (!is_nonblocking_ && system_.make_nonblocking(fd_) < 0) return -errno;
   auto at = static_cast<off_t>(offset);
   const auto count = static_cast<std::size_t>(std::min(size, sent_bytes_max));
   const std::int32_t answer = retry([&] { return system_.sendfile(fd_, file, &at, count); });

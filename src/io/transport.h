@@ -42,10 +42,11 @@ class Transport {
   /// smaller.
   static constexpr std::size_t file_part_min = std::size_t{16} * 1024 + 1;
 
-  /// `filter` must be set if the kind is TransportKind::tls.
-  Transport(backend::System& system, int fd, TransportKind kind,
-            TransportFilter* filter = nullptr) noexcept
-      : system_(system), filter_(filter), fd_(fd), kind_(kind) {}
+  /// `filter` must be set if the kind is TransportKind::tls. `is_nonblocking`: the descriptor is
+  /// known to be in non-blocking mode.
+  Transport(backend::System& system, int fd, TransportKind kind, TransportFilter* filter = nullptr,
+            bool is_nonblocking = false) noexcept
+      : system_(system), filter_(filter), fd_(fd), kind_(kind), is_nonblocking_(is_nonblocking) {}
 
   /// 0: end of file.
   [[nodiscard]] std::int32_t read(std::span<std::byte> into) const noexcept;
@@ -70,7 +71,8 @@ class Transport {
   /// The same for a socket that will be sent more at once: the kernel need not send the end of
   /// `from` before (MSG_MORE). With a filter like write().
   [[nodiscard]] std::int32_t write_before_more(Buffer& from) const noexcept;
-  /// Sends at most `size` bytes of a file from `offset` on: sendfile(2). 0: the file ends there.
+  /// Sends at most `size` bytes of a file from `offset` on: sendfile(2), before which the
+  /// descriptor is put in non-blocking mode. 0: the file ends there.
   /// -EOPNOTSUPP if the descriptor is no socket, uses a filter, or the file does not support it.
   [[nodiscard]] std::int32_t send_file(int file, std::uint64_t offset,
                                        std::uint64_t size) const noexcept;
@@ -127,6 +129,7 @@ class Transport {
   TransportFilter* filter_;
   int fd_;
   TransportKind kind_;
+  bool is_nonblocking_;
 };
 
 }  // namespace tambour::detail::io

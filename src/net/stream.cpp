@@ -30,6 +30,7 @@ Stream& Stream::operator=(Stream&& other) noexcept {
     if (is_open()) close();
     read_size_ = other.read_size_;
     kind_ = other.kind_;
+    is_nonblocking_ = other.is_nonblocking_;
     filter_ = std::move(other.filter_);
     IoHandle::operator=(std::move(other));
   }
@@ -37,7 +38,7 @@ Stream& Stream::operator=(Stream&& other) noexcept {
 }
 
 inline detail::io::Transport Stream::transport() const noexcept {
-  return {system(), fd(), kind_, filter_.get()};
+  return {system(), fd(), kind_, filter_.get(), is_nonblocking_};
 }
 
 detail::io::Transport detail::net::StreamFilter::transport(const Stream& stream) noexcept {
@@ -123,7 +124,10 @@ Result<> Stream::try_write(Buffer& from) noexcept {
 
 bool Stream::SendFile::step(detail::loop::Core& core) noexcept {
   while (size_ > 0) {
-    if (!finish(of(handle()).transport().send_file(file_.fd(), offset_, size_))) return false;
+    Stream& stream = of(handle());
+    const std::int32_t answer = stream.transport().send_file(file_.fd(), offset_, size_);
+    stream.is_nonblocking_ = stream.is_nonblocking_ || answer > 0;
+    if (!finish(answer)) return false;
     if (outcome == 0) outcome = -ENODATA;
     if (outcome < 0) return true;
     offset_ += static_cast<std::uint64_t>(outcome);

@@ -1,4 +1,4 @@
-// Access to the filter of a stream for layer tls, and to its engine.
+// Access to the filter of a stream for layer tls, to its engine, and to its mode for servers.
 #pragma once
 
 #include <memory>
@@ -32,6 +32,11 @@ struct StreamFilter {
     if (stream.filter_ != nullptr) stream.kind_ = io::TransportKind::socket;
     return std::move(stream.filter_);
   }
+};
+
+struct StreamMode {
+  /// The socket of the stream was opened in non-blocking mode.
+  static void note_nonblocking(Stream& stream) noexcept { stream.is_nonblocking_ = true; }
 };
 
 }  // namespace tambour::detail::net

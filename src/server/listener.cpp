@@ -21,6 +21,7 @@
 #include "io/transport.h"
 #include "loop/core.h"
 #include "net/socket_calls.h"
+#include "net/stream_filter.h"
 #include "net/tcp_options.h"
 #include "server/capacity_event.h"
 
@@ -169,6 +170,7 @@ Task<Result<SocketStream>> Listener::accept(ErrorReporter& reporter) {
       const std::uint64_t iteration = loop::core_of(loop).iteration_number();
       in_a_row_ = iteration - std::exchange(accepted_in_iteration_, iteration) <= 1;
       SocketStream stream(loop, outcome);
+      net::StreamMode::note_nonblocking(stream);
       if (sets_no_delay_) static_cast<void>(stream.set_option(IPPROTO_TCP, TCP_NODELAY, 1));
       co_return stream;
     }

@@ -27,6 +27,7 @@ namespace tambour::detail::net {
 class ConnectionCore;
 struct StreamFilter;
 struct StreamInput;
+struct StreamMode;
 }  // namespace tambour::detail::net
 
 #pragma GCC visibility push(default)
@@ -179,7 +180,9 @@ class Stream : public IoHandle {
   /// are not in the page cache, the thread waits for the disk. Fails with EOPNOTSUPP, without
   /// having sent anything, if the stream uses TLS, is no socket, or is simulated, or if the file
   /// system does not support it: read the file and write its bytes then. Fails with
-  /// StreamError::truncated if the file has fewer bytes, and like write(span).
+  /// StreamError::truncated if the file has fewer bytes, and like write(span). Puts the socket in
+  /// non-blocking mode: a program that ends that mode while the stream is open makes the thread
+  /// wait for the peer.
   [[nodiscard]] SendFile send_file(const File& file, std::uint64_t offset,
                                    std::uint64_t& size) noexcept {
     return {*this, file, offset, size};
@@ -219,6 +222,7 @@ class Stream : public IoHandle {
   friend class detail::net::ConnectionCore;
   friend struct detail::net::StreamFilter;
   friend struct detail::net::StreamInput;
+  friend struct detail::net::StreamMode;
 
   [[nodiscard]] inline detail::io::Transport transport() const noexcept;
   /// Returns the stream that the handle of a wait is.
@@ -244,7 +248,8 @@ class Stream : public IoHandle {
   }
 
   std::uint32_t read_size_ : 24 = 0;  ///< The size of the next read, estimated from the last one.
-  detail::io::TransportKind kind_ : 8 = detail::io::TransportKind::socket;
+  detail::io::TransportKind kind_ : 7 = detail::io::TransportKind::socket;
+  bool is_nonblocking_ : 1 = false;  ///< Known to be in non-blocking mode, for sendfile(2).
   std::unique_ptr<detail::io::TransportFilter> filter_;  ///< Set if the kind is TransportKind::tls.
 };
 

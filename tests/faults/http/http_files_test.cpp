@@ -1,6 +1,11 @@
 // In a response with a file, sendfile(2), the calls that open the file, or allocations fail.
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstdint>
 #include <exception>
 #include <fstream>
 #include <new>
@@ -240,6 +245,53 @@ TEST(HttpFileFaults, of_contents_in_the_kernel_change_no_body) {
     EXPECT_EQ(request_often(loop, handler, 40), 40U);
     EXPECT_TRUE(faults.hit());
   }
+}
+
+TEST(HttpFileFaults, no_call_asks_for_the_mode_of_an_accepted_socket) {
+  const test::TemporaryFolder folder;
+  std::ofstream(folder.path() + "/file") << std::string(40'000, 'o');
+  http::Router router;
+  router.get("/{path...}",
+             http::serve_files(folder.path(), {.check_interval = std::chrono::hours(1)}));
+  const http::Handler handler = std::move(router).handler();
+  EventLoop loop;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (http::file_cache_stats(loop).files == 0 && std::chrono::steady_clock::now() < deadline)
+    EXPECT_EQ(request_often(loop, handler, 1), 1U);
+  EXPECT_EQ(request_often(loop, handler, 40), 40U);
+  const test::Faults counts;
+  EXPECT_EQ(request_often(loop, handler, 10), 10U);
+  EXPECT_GE(counts.count(Call::sendfile), 10U);
+  EXPECT_EQ(counts.count(Call::fcntl), 0U);
+}
+
+/// Sends a file in parts over a socket that the program has opened in blocking mode.
+Task<> send_parts(EventLoop& loop, UniqueFd fd, std::string path, unsigned parts) {
+  const auto file = co_await File::open(std::move(path));
+  EXPECT_TRUE(file);
+  UnixStream stream(loop, fd.release());
+  const test::Faults counts;
+  for (unsigned i = 0; i < parts; ++i) {
+    std::uint64_t size = 100;
+    EXPECT_TRUE(co_await stream.send_file(*file, 100 * i, size));
+  }
+  EXPECT_EQ(counts.count(Call::sendfile), parts);
+  EXPECT_EQ(counts.count(Call::fcntl), 2U);
+  EXPECT_NE(::fcntl(stream.fd(), F_GETFL) & O_NONBLOCK, 0);
+}
+
+TEST(SendFileFaults, one_call_asks_for_the_mode_of_an_adopted_socket) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path() + "/file";
+  std::ofstream(path) << std::string(1'000, 'x');
+  std::array<int, 2> fds{};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds.data()), 0);
+  const UniqueFd peer(fds[1]);
+  EventLoop loop;
+  spawn(loop, send_parts(loop, UniqueFd(fds[0]), path, 5));
+  loop.run();
+  std::array<char, 600> received{};
+  EXPECT_EQ(::recv(peer.get(), received.data(), received.size(), MSG_DONTWAIT), 500);
 }
 
 TEST(HttpFileFaults, of_allocations_change_no_body) {
