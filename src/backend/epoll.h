@@ -113,9 +113,11 @@ class Epoll {
     none,          ///< Whole milliseconds.
   };
 
-  /// Most loops receive fewer events in one wait; a wait that fills the array doubles it.
+  /// Most loops receive fewer events in one wait; a wait that fills the array doubles it. The
+  /// kernel loads the socket of each event when it reports the event, and again when the program
+  /// reads: with more events, the caches no longer have it then.
   static constexpr int initial_capacity = 64;
-  static constexpr int capacity_max = 1024;
+  static constexpr int capacity_max = 256;
 
   UniqueFd epoll_;
   Precise precise_ = Precise::undecided;

@@ -122,19 +122,19 @@ Result<> Stream::try_write(Buffer& from) noexcept {
   return detail::net::result_of(transport.flush());
 }
 
-bool Stream::SendFile::step(detail::loop::Core& core) noexcept {
-  while (size_ > 0) {
-    Stream& stream = of(handle());
-    const std::int32_t answer = stream.transport().send_file(file_.fd(), offset_, size_);
-    stream.is_nonblocking_ = stream.is_nonblocking_ || answer > 0;
-    if (!finish(answer)) return false;
-    if (outcome == 0) outcome = -ENODATA;
-    if (outcome < 0) return true;
-    offset_ += static_cast<std::uint64_t>(outcome);
-    size_ -= static_cast<std::uint64_t>(outcome);
-    if (size_ > 0 && !may_continue(core)) return false;
-  }
-  return true;
+/// After a call that has sent a part, the socket has no space for more: another call would fail
+/// with EAGAIN, so it waits.
+bool Stream::SendFile::step(detail::loop::Core& /*core*/) noexcept {
+  if (size_ == 0) return true;
+  Stream& stream = of(handle());
+  const std::int32_t answer = stream.transport().send_file(file_.fd(), offset_, size_);
+  stream.is_nonblocking_ = stream.is_nonblocking_ || answer > 0;
+  if (!finish(answer)) return false;
+  if (outcome == 0) outcome = -ENODATA;
+  if (outcome < 0) return true;
+  offset_ += static_cast<std::uint64_t>(outcome);
+  size_ -= static_cast<std::uint64_t>(outcome);
+  return size_ == 0;
 }
 
 /// sendfile(2) never fails with ENODATA.

@@ -265,6 +265,27 @@ TEST(HttpFileFaults, no_call_asks_for_the_mode_of_an_accepted_socket) {
   EXPECT_EQ(counts.count(Call::fcntl), 0U);
 }
 
+/// Sends more of a file than the socket accepts, to a peer that receives nothing.
+TEST(SendFileFaults, no_call_follows_one_that_has_filled_the_socket) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path() + "/file";
+  std::ofstream(path) << std::string(file_bytes, 'x');
+  EventLoop loop;
+  auto [sender, receiver] = UnixStream::pair(loop).value();
+  std::uint64_t unsent = file_bytes;
+  const test::Faults counts;
+  spawn(loop, [](Stream& stream, std::string name, std::uint64_t& size) -> Task<> {
+    const auto file = co_await File::open(std::move(name));
+    EXPECT_TRUE(file);
+    const auto sent =
+        co_await timeout(std::chrono::milliseconds(20), stream.send_file(*file, 0, size));
+    EXPECT_EQ(sent.error(), system_error(ETIMEDOUT));
+  }(sender, path, unsent));
+  loop.run();
+  EXPECT_LT(unsent, file_bytes);
+  EXPECT_EQ(counts.count(Call::sendfile), 1U);
+}
+
 /// Sends a file in parts over a socket that the program has opened in blocking mode.
 Task<> send_parts(EventLoop& loop, UniqueFd fd, std::string path, unsigned parts) {
   const auto file = co_await File::open(std::move(path));
