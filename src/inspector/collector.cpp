@@ -243,6 +243,7 @@ void Collector::add(const http::WebSocketTopics& topics, const std::string& name
 void Collector::add(EventLoop& loop, const dns::Resolver& resolver, const std::string& name) {
   state_->add_sampled(loop, resolver_rows, {{"resolver", name}},
                       [&resolver] { return resolver.stats(); });
+  state_->add_name_servers(loop, resolver, name);
 }
 
 void Collector::add(EventLoop& loop, const http::Client& client, const std::string& name) {

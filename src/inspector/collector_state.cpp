@@ -4,6 +4,8 @@
 #include <array>
 #include <cstdint>
 
+#include "inspector/name_servers.h"
+
 namespace tambour::inspector {
 namespace {
 
@@ -75,6 +77,13 @@ void Collector::State::add_loop(const std::shared_ptr<ObservedLoop>& loop) {
         return metrics::HistogramValue{.counts = {lags.begin(), lags.end()},
                                        .sum = seconds_of(read(*loop).stats.callback_time)};
       }));
+}
+
+void Collector::State::add_name_servers(EventLoop& loop, const dns::Resolver& resolver,
+                                        const std::string& name) {
+  auto sample = std::make_shared<NameServers>(observed(loop), registry_, resolver, name);
+  const std::lock_guard lock(mutex_);
+  samples_.push_back(std::move(sample));
 }
 
 std::shared_ptr<ObservedLoop> Collector::State::observed(EventLoop& loop) {

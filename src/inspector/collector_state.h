@@ -62,6 +62,8 @@ class Collector::State : public std::enable_shared_from_this<State> {
     const std::lock_guard lock(mutex_);
     samples_.push_back(std::move(sample));
   }
+  /// The servers of a resolver. On the thread of `loop`.
+  void add_name_servers(EventLoop& loop, const dns::Resolver& resolver, const std::string& name);
   void add_loop(const std::shared_ptr<ObservedLoop>& loop);
   void keep(metrics::Registration registration);
   /// False if refresh() has nothing to do: all values are read when they are formatted.

@@ -257,10 +257,21 @@ TEST_F(DnsResolving, fails_over_from_a_dead_server) {
   EXPECT_GE(servers[0]->udp_questions, 1U) << "nothing would notice that it is back";
   EXPECT_TRUE(log.has("component=dns message=\"a name server does not answer\" server="));
   EXPECT_FALSE(log.has("answers again"));
+  const auto stats = resolver->name_server_stats();
+  ASSERT_EQ(stats.size(), 2U);
+  EXPECT_EQ(stats[0].endpoint, test::endpoint_of(*hosts[0]));
+  EXPECT_GE(stats[0].timeouts, 2U);
+  EXPECT_EQ(stats[0].responses, 0U);
+  EXPECT_EQ(stats[0].latency, Duration::zero());
+  EXPECT_FALSE(stats[0].is_responding);
+  EXPECT_GE(stats[1].responses, std::uint64_t{count});
+  EXPECT_EQ(stats[1].timeouts, 0U);
+  EXPECT_TRUE(stats[1].is_responding);
   servers[0]->set_change(nullptr);
   servers[1]->set_change([](const dns::Message&, dns::Message&, bool) { return false; });
   EXPECT_EQ(text_of("again.www.example.org"), "Name or service not known");
   EXPECT_TRUE(log.has("message=\"a name server answers again\" server="));
+  EXPECT_TRUE(resolver->name_server_stats()[0].is_responding);
 }
 
 TEST_F(DnsResolving, fails_over_from_a_server_that_does_not_listen) {
@@ -284,6 +295,7 @@ TEST_F(DnsResolving, ends_within_the_time_of_the_configuration) {
 
 TEST_F(DnsResolving, accepts_a_late_response_after_failover) {
   Duration delay = 800ms;
+  EXPECT_TRUE(the_resolver().name_server_stats().empty()) << "the files were not read";
   both([&](test::NameServer& server) { server.stop(); });
   // A server that answers after 800 ms: later than the patience of 400 ms.
   UdpSocket slow = UdpSocket::bind(*loops[0], test::endpoint_of(*hosts[0])).value();
@@ -302,6 +314,11 @@ TEST_F(DnsResolving, accepts_a_late_response_after_failover) {
   const TimePoint begin = simulation.now();
   EXPECT_EQ(text_of("www.example.org", AddressFamily::v4), "192.0.2.1");
   EXPECT_LT(simulation.now() - begin, 900ms);
+  const auto stats = resolver->name_server_stats();
+  EXPECT_EQ(stats.at(0).responses, 1U);
+  EXPECT_EQ(stats.at(0).timeouts, 1U);
+  EXPECT_GE(stats.at(0).latency, 800ms);
+  EXPECT_LT(stats.at(0).latency, 900ms);
   scope.request_stop();
 }
 

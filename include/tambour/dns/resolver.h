@@ -119,6 +119,20 @@ struct ResolverStats {
   std::size_t in_flight = 0;    ///< Queries now.
 };
 
+/// What a resolver knows about one of its servers.
+struct NameServerStats {
+  Endpoint endpoint{};
+  std::uint64_t responses = 0;  ///< Also those with an error, such as NXDOMAIN.
+  /// Times that passed without a response, after each of which another server was queried, or this
+  /// one again.
+  std::uint64_t timeouts = 0;
+  /// The mean time of the last responses, smoothed as RFC 6298 defines; zero before the first one.
+  Duration latency{};
+  /// False after two timeouts in a row, or if nothing listens on its port: it is queried after all
+  /// others, until it responds.
+  bool is_responding = true;
+};
+
 /// A stub resolver on one loop.
 ///
 /// Tasks of its loop may use it concurrently. Concurrent lookups of the same name and type share
@@ -186,6 +200,9 @@ class Resolver final : public tambour::Resolver {
   void clear_cache() noexcept;
   /// Counts since the resolver was made.
   [[nodiscard]] ResolverStats stats() const noexcept;
+  /// Of the current servers, in the order of the configuration; empty before the first lookup.
+  /// Counts begin again when the configuration changes. Throws std::bad_alloc.
+  [[nodiscard]] std::vector<NameServerStats> name_server_stats() const;
   /// The current servers, in the order of the configuration.
   [[nodiscard]] std::vector<Endpoint> servers();
 

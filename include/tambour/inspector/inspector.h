@@ -81,9 +81,10 @@ struct InspectorOptions {
 /// No page contains headers, bodies, keys, or query strings of requests. No page needs a network:
 /// everything is part of the library.
 ///
-/// Cost: each loop reads the clock twice for each callback and each iteration from the construction
-/// on, until it is destroyed; see EventLoop::stats() and docs/observing.md for figures. Connections
-/// cost nothing: they are listed from what the backends and the kernel know about descriptors.
+/// Cost: from the construction on, until it is destroyed, each loop reads a clock once for each
+/// callback, and once more for each iteration with callbacks: see Collector::add(LoopGroup&), and
+/// docs/observing.md for figures. Connections cost nothing: they are listed from what the backends
+/// and the kernel know about descriptors.
 /// Lists are made in slices, between which the loops serve other events.
 ///
 /// Ownership: a handle; routers and servers that were made of it may outlive it. Loops may be

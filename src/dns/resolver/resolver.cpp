@@ -154,6 +154,13 @@ void Resolver::clear_cache() noexcept { engine_->clear_cache(); }
 
 ResolverStats Resolver::stats() const noexcept { return engine_->stats(); }
 
+std::vector<NameServerStats> Resolver::name_server_stats() const {
+  std::vector<NameServerStats> stats;
+  if (engine_->servers() == nullptr) return stats;
+  for (const auto& server : engine_->servers()->servers) stats.push_back(server->stats());
+  return stats;
+}
+
 std::vector<Endpoint> Resolver::servers() {
   engine_->refresh();
   return engine_->configuration().resolv_conf().servers;

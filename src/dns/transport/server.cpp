@@ -79,6 +79,7 @@ void Server::answered(std::int64_t round_trip_ns) noexcept {
     static constinit base::LogSite site(LogLevel::info, "dns", "a name server answers again");
     log_server(site, endpoint_);
   }
+  ++responses_;
   failures_ = 0;
   // RFC 6298, section 2.
   if (smoothed_ns_ == 0) {

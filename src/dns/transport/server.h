@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <tambour/detail/namespaces.h>
+#include <tambour/dns/resolver.h>
 #include <tambour/net/endpoint.h>
 
 #include "dns/transport/tcp_channel.h"
@@ -38,6 +39,7 @@ class Server {
   // connection that cannot be made.
   void answered(std::int64_t round_trip_ns) noexcept;
   void timed_out() noexcept {
+    ++timeouts_;
     if (++failures_ == failures_max) log_death();
   }
   void refused(std::int64_t now_ns) noexcept;
@@ -52,6 +54,14 @@ class Server {
   /// True if a dead server should be probed in parallel: at most with each 32nd query and once in a
   /// second.
   [[nodiscard]] bool wants_probe(std::int64_t now_ns) noexcept;
+
+  [[nodiscard]] dns::NameServerStats stats() const noexcept {
+    return {.endpoint = endpoint_,
+            .responses = responses_,
+            .timeouts = timeouts_,
+            .latency = Duration(smoothed_ns_),
+            .is_responding = !is_dead()};
+  }
 
   // EDNS.
   [[nodiscard]] bool has_edns() const noexcept;
@@ -92,6 +102,8 @@ class Server {
   std::optional<bool> can_segment_;
   std::int64_t smoothed_ns_ = 0;  ///< 0: unknown.
   std::int64_t deviation_ns_ = 0;
+  std::uint64_t responses_ = 0;
+  std::uint64_t timeouts_ = 0;
   unsigned failures_ = 0;  ///< In a row.
   unsigned queries_since_probe_ = 0;
   std::int64_t probed_ns_ = 0;

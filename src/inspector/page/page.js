@@ -512,9 +512,9 @@ function rows_of(samples, prefix, label) {
   const rows = new Map();
   for (const sample of samples) {
     if (!sample.name.startsWith(prefix) || sample.labels[label] === undefined) continue;
-    const name = sample.labels[label];
-    if (!rows.has(name)) rows.set(name, {name: name});
-    rows.get(name)[sample.name.slice(prefix.length).replace(/_total$/, "")] = sample.value;
+    const key = sample.text;
+    if (!rows.has(key)) rows.set(key, Object.assign({name: sample.labels[label]}, sample.labels));
+    rows.get(key)[sample.name.slice(prefix.length).replace(/_total$/, "")] = sample.value;
   }
   return [...rows.values()];
 }
@@ -535,6 +535,15 @@ async function show_names() {
     number("fallbacks", "Fallbacks", {wide: true}),
     number("rejected_responses", "Rejected", Object.assign({wide: true}, bad("rejected_responses"))),
   ];
+  const servers = [
+    {key: "name", title: "Name server"}, {key: "resolver", title: "Resolver"},
+    {key: "latency_seconds", title: "Latency", number: true,
+     show: (row) => row.responses > 0 ? duration(row.latency_seconds) : "",
+     mark: (row) => row.latency_seconds > 0.1 ? "bad" : row.latency_seconds > 0.02 ? "warn" : ""},
+    number("responses", "Responses"), number("timeouts", "Timeouts", bad("timeouts")),
+    {key: "up", title: "State", show: (row) => row.up > 0 ? "" : "does not respond",
+     mark: (row) => row.up > 0 ? "" : "bad"},
+  ];
   const contexts = [
     {key: "name", title: "TLS context"}, number("handshakes", "Handshakes"),
     share("resumed_handshakes", "Resumed sessions", "resumed_handshakes", "handshakes"),
@@ -545,7 +554,10 @@ async function show_names() {
   ];
   const hint = "pass a collector to the inspector, and add them to it.";
   return [search_tools(""),
-          local_table(resolvers, rows_of(samples, "tambour_dns_", "resolver"), "No resolvers: " + hint),
+          local_table(resolvers, rows_of(samples.filter((sample) => !("server" in sample.labels)),
+                                         "tambour_dns_", "resolver"), "No resolvers: " + hint),
+          local_table(servers, rows_of(samples, "tambour_dns_name_server_", "server"),
+                      "No lookup was made."),
           local_table(contexts, rows_of(samples, "tambour_tls_", "context"), "No TLS contexts: " + hint)];
 }
 
