@@ -283,6 +283,7 @@ using tambour::dns::Message;
 using tambour::dns::Mx;
 using tambour::dns::Name;
 using tambour::dns::NameAccess;
+using tambour::dns::NameServerStats;
 using tambour::dns::Naptr;
 using tambour::dns::Ns;
 using tambour::dns::Opcode;

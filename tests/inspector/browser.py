@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Drives the page of the inspector in Chromium, over the DevTools protocol, as a user would.
 
-browser.py URL [DIRECTORY]: prints "passed", or what is wrong. With a directory, also stores
-pictures of the page there, in light and dark, wide and narrow.
+browser.py URL PROBLEMS [DIRECTORY]: prints "passed", or what is wrong. PROBLEMS is the JSON of
+problems.h: what the page must show. With a directory, also stores pictures of the page there, in
+light and dark, wide and narrow.
 """
 import asyncio
 import base64
@@ -144,11 +145,31 @@ async def check_other_views(page):
     await page.show("tab=metrics&q=iterations_total&sort=&order=")
     await page.wait_for("document.querySelectorAll('tbody tr').length >= 0")
     await page.show("tab=names&q=")
-    await page.wait_for("document.body.innerText.includes('No resolvers')")
+    await page.wait_for("document.body.innerText.includes('No TLS contexts')")
     await page.show("tab=profiles&q=")
     await page.wait_for("document.body.innerText.includes('Heap')")
     await page.show("tab=workers&q=")
     await page.wait_for("document.querySelectorAll('tbody tr').length == 3")
+
+
+async def check_problems(page, problems):
+    """Each problem is seen in one view, in the first row or marked by its colour."""
+    first_row = "document.querySelector('tbody tr')?.innerText ?? ''"
+    await page.show("tab=tasks&q=event&sort=waited&order=desc")
+    await page.wait_for(f"({first_row}).includes({json.dumps(problems['stuck'])})")
+    expect((await page.column(1))[0] == "event", "the stuck task does not await an event")
+    await page.show("tab=callbacks&sort=calls&order=desc")
+    await page.wait_for(f"({first_row}).includes({json.dumps(problems['hot'])})")
+    await page.show("tab=callbacks&sort=longest_seconds&order=desc")
+    await page.wait_for("[...document.querySelectorAll('tbody tr')].some(row => "
+                        f"row.innerText.includes({json.dumps(problems['blocking'])}) && "
+                        "row.querySelector('td.bad'))")
+    await page.show("tab=connections&q=established&sort=idle_ms&order=desc")
+    await page.wait_for(f"({first_row}).includes({json.dumps(problems['leaking'])})")
+    await page.show("tab=names")
+    await page.wait_for("[...document.querySelectorAll('tbody tr')].some(row => "
+                        f"row.innerText.includes({json.dumps(problems['name_server'])}) && "
+                        "row.querySelector('td.warn, td.bad'))")
 
 
 async def take_pictures(page, directory):
@@ -165,7 +186,7 @@ async def take_pictures(page, directory):
                 (directory / name).write_bytes(base64.b64decode(picture["data"]))
 
 
-async def drive(address, url, directory):
+async def drive(address, url, problems, directory):
     async with websockets.connect(address, max_size=None) as socket:
         page = Page(socket)
         for domain in ("Page", "Runtime", "Log"):
@@ -178,6 +199,7 @@ async def drive(address, url, directory):
         await check_connections(page)
         await check_tasks(page)
         await check_other_views(page)
+        await check_problems(page, problems)
         if directory:
             await take_pictures(page, directory)
         expect(not page.problems, "\n".join(page.problems))
@@ -185,7 +207,8 @@ async def drive(address, url, directory):
 
 def main():
     url = sys.argv[1]
-    directory = pathlib.Path(sys.argv[2]) if len(sys.argv) > 2 else None
+    problems = json.loads(sys.argv[2])
+    directory = pathlib.Path(sys.argv[3]) if len(sys.argv) > 3 else None
     profile = tempfile.mkdtemp()
     browser = subprocess.Popen(
         ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0",
@@ -199,7 +222,7 @@ def main():
         with urllib.request.urlopen(f"http://{port}/json/list", timeout=60) as answer:
             pages = json.load(answer)
         address = next(p["webSocketDebuggerUrl"] for p in pages if p["type"] == "page")
-        asyncio.run(asyncio.wait_for(drive(address, url, directory), 240))
+        asyncio.run(asyncio.wait_for(drive(address, url, problems, directory), 240))
         print("passed")
     except Exception as error:  # noqa: the test shows it.
         print(f"{type(error).__name__}: {error}")
