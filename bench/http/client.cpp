@@ -1,5 +1,6 @@
 #include "http/client.h"
 
+#include <poll.h>
 #include <strings.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -164,7 +165,7 @@ void HttpClients::complete(Connection& connection) {
   if (++connection.batch == batches_.size()) connection.batch = 0;
   if (options_.requests_per_connection > 0 && --connection.requests_left == 0) open(connection);
   if (at_once_) return request(connection);
-  latencies_.push_back(now_ns() - connection.due_ns);
+  latencies_.push_back({connection.due_ns, now_ns() - connection.due_ns});
   unused_.push_back(&connection);
 }
 
@@ -188,7 +189,10 @@ std::int64_t HttpClients::run(double seconds) {
   const auto before = responses_;
   begin();
   const auto end = now_ns() + std::int64_t(seconds * 1e9);
-  while (now_ns() < end) run_once(100);
+  while (now_ns() < end) {
+    run_once(100);
+    if (between_) between_();
+  }
   return responses_ - before;
 }
 
@@ -209,7 +213,16 @@ void HttpClients::request_each(int in_flight_max) {
   }
 }
 
-std::vector<std::int64_t> HttpClients::run_at_rate(double per_second, double seconds) {
+void HttpClients::wait_until(std::int64_t ns) const {
+  const std::int64_t left_ns = ns - now_ns();
+  // If a request is late because no connection is free, until one is.
+  const timespec limit = left_ns > 0 ? timespec{left_ns / 1'000'000'000, left_ns % 1'000'000'000}
+                                     : timespec{0, 1'000'000};
+  pollfd readable{.fd = epoll_, .events = POLLIN, .revents = 0};
+  if (ppoll(&readable, 1, &limit, nullptr) < 0 && errno != EINTR) fail_errno("client: ppoll");
+}
+
+std::vector<HttpLatency> HttpClients::run_at_rate(double per_second, double seconds) {
   at_once_ = false;
   latencies_.clear();
   const auto begin = now_ns();
@@ -223,7 +236,9 @@ std::vector<std::int64_t> HttpClients::run_at_rate(double per_second, double sec
       due += 1e9 / per_second;
       request(connection);
     }
-    run_once(0);  // Spins, so that no request is late.
+    if (!options_.spins) wait_until(std::int64_t(std::min(due, double(end))));
+    run_once(0);
+    if (between_) between_();
   }
   return std::exchange(latencies_, {});
 }

@@ -4,8 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "http/channel.h"
@@ -26,6 +28,15 @@ struct HttpClientOptions {
   int pipelined = 1;                ///< Requests that are sent at once.
   int requests_per_connection = 0;  ///< Then the client opens another one; 0: no limit.
   bool tls = false;
+  /// At a rate: spins until the next request is due, so that none is late. Otherwise waits, so that
+  /// the process can run with a real-time priority, which the kernel throttles if it spins.
+  bool spins = true;
+};
+
+/// Of one request; times of now_ns().
+struct HttpLatency {
+  std::int64_t due_ns = 0;
+  std::int64_t took_ns = 0;  ///< Since it was due.
 };
 
 class HttpClients {
@@ -49,10 +60,15 @@ class HttpClients {
   void request_each(int in_flight_max);
 
   /// Sends requests at a fixed rate, one at a time on a connection, and on the connections in turn.
-  /// Returns for each response the nanoseconds since its request was due: if all connections are in
-  /// use, the request waits. A connection that the server has closed because it was not used for
-  /// too long is opened again.
-  std::vector<std::int64_t> run_at_rate(double per_second, double seconds);
+  /// Returns the latency of each response. If all connections are in use, the next request waits,
+  /// which counts. A connection that the server has closed because it was not used for too long is
+  /// opened again.
+  std::vector<HttpLatency> run_at_rate(double per_second, double seconds);
+
+  /// Invoked while run() and run_at_rate() run, after each check for events.
+  void set_between(std::function<void()> between) { between_ = std::move(between); }
+  /// Responses that were received, in all.
+  std::int64_t responses() const { return responses_; }
 
  private:
   /// What is sent at once, and how much comes back.
@@ -80,6 +96,8 @@ class HttpClients {
   void complete(Connection& connection);
   void begin();
   void run_once(int timeout_ms);
+  /// Or until a response has arrived.
+  void wait_until(std::int64_t ns) const;
 
   int epoll_;
   std::uint16_t port_;
@@ -90,7 +108,8 @@ class HttpClients {
   bool at_once_ = false;  ///< The next requests are sent at once.
   std::vector<Connection> connections_;
   std::deque<Connection*> unused_;  ///< The one that was used last is at the end.
-  std::vector<std::int64_t> latencies_;
+  std::vector<HttpLatency> latencies_;
+  std::function<void()> between_;
   std::vector<char> buffer_;
 };
 

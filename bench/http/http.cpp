@@ -65,11 +65,13 @@ HttpWork work_of(const Parameters& parameters) {
   }
 }
 
-HttpClients clients_of(const ServerProcess& server, const Parameters& parameters) {
+HttpClients clients_of(const ServerProcess& server, const Parameters& parameters,
+                       bool spins = true) {
   return {server.port(),
           {.connections = parameters.connections,
            .pipelined = parameters.pipelined,
-           .tls = parameters.tls},
+           .tls = parameters.tls,
+           .spins = spins},
           {work_of(parameters)}};
 }
 
@@ -77,9 +79,9 @@ std::vector<Figure> latency(HttpClients& clients, const Parameters& parameters) 
   static_cast<void>(clients.run_at_rate(parameters.rate, parameters.milliseconds / 5e3));
   auto took = clients.run_at_rate(parameters.rate, parameters.milliseconds / 1e3);
   if (took.empty()) fail("nothing was completed during the measurement");
-  std::ranges::sort(took);
+  std::ranges::sort(took, {}, &HttpLatency::took_ns);
   const auto at = [&](double part) {
-    return double(took[std::size_t(part * double(took.size() - 1))]);
+    return double(took[std::size_t(part * double(took.size() - 1))].took_ns);
   };
   return {{"p50_ns", at(0.5)}, {"p99_ns", at(0.99)}, {"p999_ns", at(0.999)}, {"max_ns", at(1)}};
 }
@@ -244,13 +246,13 @@ void add_options(CommandLine& line, Parameters& parameters) {
   line.add("--downloads", parameters.downloads, "downloads that are in progress", 1, 50);
   line.add("--probes", parameters.probes, "urgent requests, one after the other", 1, 1000);
   line.add_command("scrapes", "requests during scrapes of the metrics, for Tambour");
-  add_common();
+  line.add("--connections", parameters.connections, "connections", 1, 10'000);
+  add_size();
   line.add("--rate", parameters.rate, "requests per second; 0: as many as possible", 0, 10'000'000);
-  line.add_optional("--scrapes", parameters.scrapes, "scrapes in all; by default 1,000", 1,
+  line.add_optional("--scrapes", parameters.scrapes, "scrapes in all; by default 1,000", 100,
                     1'000'000);
   line.add_optional("--scrape-rate", parameters.scrape_rate,
-                    "scrapes per second; by default 10, so that 1,000 take 200 s, with the pauses",
-                    1, 100'000);
+                    "scrapes per second; by default 10, so that 1,000 take 100 s", 1, 1000);
   line.add_command("serve", "only the server, for other clients");
   add_size();
   add_tls();
@@ -267,14 +269,13 @@ std::vector<Figure> measure(const CommandLine& line, const ServerProcess& server
   if (line.has_command("count")) return count(server, parameters);
   if (line.has_command("arena")) return measure_profile(server, parameters);
   if (line.has_command("idle")) return stay_idle(server, parameters);
-  HttpClients clients = clients_of(server, parameters);
+  HttpClients clients = clients_of(server, parameters, !line.has_command("scrapes"));
   if (line.has_command("scrapes"))
     return measure_scrapes(server, clients,
                            {.metrics_port = parameters.metrics_port,
                             .scrapes = parameters.scrapes,
                             .per_second = parameters.scrape_rate,
-                            .rate = parameters.rate,
-                            .milliseconds = parameters.milliseconds});
+                            .rate = parameters.rate});
   if (parameters.rate > 0) return latency(clients, parameters);
   return measure(server, clients, parameters.milliseconds);
 }

@@ -1,61 +1,118 @@
 #include "http/scrapes.h"
 
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cmath>
 #include <cstddef>
+#include <string>
 #include <string_view>
 #include <utility>
 
-#include "common/scraper.h"
+#include "common/network.h"
+#include "common/processor.h"
 
 namespace bench {
 namespace {
 
-/// One measurement; the unit is nanoseconds.
-struct Sample {
-  double cpu = 0;       ///< Of the server for a request.
-  double interval = 0;  ///< Between responses.
-  double p50 = 0;
-  double p99 = 0;
+/// One connection, which the process of the clients uses between its requests: another process
+/// would take the processor from them.
+class MetricsClient {
+ public:
+  explicit MetricsClient(std::uint16_t port) : fd_(connect_to(port)) {}
+  MetricsClient(const MetricsClient&) = delete;
+  MetricsClient& operator=(const MetricsClient&) = delete;
+  ~MetricsClient() { close(fd_); }
+
+  bool is_in_flight() const { return sent_ns_ != 0; }
+  void request(std::int64_t now) {
+    constexpr std::string_view text = "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    if (send(fd_, text.data(), text.size(), MSG_NOSIGNAL) != ssize_t(text.size()))
+      fail_errno("metrics: send");
+    sent_ns_ = now;
+    response_.clear();
+  }
+  /// What has arrived, without waiting.
+  void receive() {
+    if (sent_ns_ == 0) return;
+    const ssize_t got = recv(fd_, bytes_.data(), bytes_.size(), MSG_DONTWAIT);
+    if (got < 0 && errno == EAGAIN) return;
+    if (got <= 0) fail_errno("metrics: recv");
+    response_.append(bytes_.data(), std::size_t(got));
+    // The text has lines, but no empty one, so that this is the last chunk.
+    if (!response_.ends_with("\r\n0\r\n\r\n") && !has_whole_length()) return;
+    if (!response_.starts_with("HTTP/1.1 200 ")) fail("metrics: unexpected response: " + response_);
+    durations_.push_back(now_ns() - std::exchange(sent_ns_, 0));
+  }
+  /// Of each request.
+  const std::vector<std::int64_t>& durations() const { return durations_; }
+
+ private:
+  bool has_whole_length() const {
+    const std::size_t head = response_.find("\r\n\r\n");
+    constexpr std::string_view name = "\r\nContent-Length: ";
+    const std::size_t length = response_.find(name);
+    if (head == std::string::npos || length == std::string::npos || length > head) return false;
+    return response_.size() == head + 4 + std::stoul(response_.substr(length + name.size(), 20));
+  }
+
+  int fd_;
+  std::int64_t sent_ns_ = 0;  ///< 0: no request is in flight.
+  std::string response_;
+  std::array<char, 65536> bytes_{};
+  std::vector<std::int64_t> durations_;
 };
 
-Sample measure(const ServerProcess& server, HttpClients& clients, const ScrapeWork& work) {
-  const double seconds = work.milliseconds / 1e3;
-  const auto before = server.cpu_ns();
-  const auto began = now_ns();
-  if (work.rate == 0) {
-    const auto count = double(std::max<std::int64_t>(clients.run(seconds), 1));
-    return {.cpu = double(server.cpu_ns() - before) / count,
-            .interval = double(now_ns() - began) / count};
-  }
-  auto took = clients.run_at_rate(work.rate, seconds);
-  if (took.empty()) fail("nothing was completed during the measurement");
-  std::ranges::sort(took);
-  const auto at = [&](double part) {
-    return double(took[std::size_t(part * double(took.size() - 1))]);
-  };
-  return {.cpu = double(server.cpu_ns() - before) / double(took.size()),
-          .p50 = at(0.5),
-          .p99 = at(0.99)};
-}
+struct Slot {
+  bool is_scraped = false;
+  std::int64_t begin_ns = 0;
+  std::int64_t responses = 0;  ///< Until it began.
+  std::int64_t cpu_ns = 0;     ///< Of the server, until it began.
+};
 
-/// Processor time of the server for a scrape while it has nothing else to do. Less than the time
-/// after which servers close connections without requests.
-double scrape_cpu_ns(const ServerProcess& server, const Scraper& scraper) {
-  constexpr unsigned measured_us = 5'000'000;
-  server.wait_until_idle();
-  const std::int64_t before = scraper.count();
-  const std::int64_t cpu_before = server.cpu_ns();
-  scraper.resume();
-  usleep(measured_us);
-  scraper.pause();
-  server.wait_until_idle();
-  const auto count = double(std::max<std::int64_t>(scraper.count() - before, 1));
-  return double(server.cpu_ns() - cpu_before) / count;
-}
+/// Slots with even numbers begin with a scrape, unless the former one has not been answered.
+class Slots {
+ public:
+  Slots(const ServerProcess& server, HttpClients& clients, const ScrapeWork& work)
+      : server_(server),
+        clients_(clients),
+        metrics_(work.metrics_port),
+        slot_ns_(500'000'000 / work.per_second) {
+    clients_.set_between([this] { pass(); });
+  }
+  Slots(const Slots&) = delete;
+  Slots& operator=(const Slots&) = delete;
+  ~Slots() { clients_.set_between(nullptr); }
+
+  std::int64_t length_ns() const { return slot_ns_; }
+  const std::vector<Slot>& slots() const { return slots_; }
+  const MetricsClient& metrics() const { return metrics_; }
+
+ private:
+  void pass() {
+    metrics_.receive();
+    const std::int64_t now = now_ns();
+    if (now < due_ns_) return;
+    due_ns_ = std::max(due_ns_, now - slot_ns_ / 2) + slot_ns_;
+    feed_watchdog();
+    const bool is_scraped = slots_.size() % 2 == 0 && !metrics_.is_in_flight();
+    slots_.push_back({.is_scraped = is_scraped,
+                      .begin_ns = now,
+                      .responses = clients_.responses(),
+                      .cpu_ns = cpu_ns(server_.process())});
+    if (is_scraped) metrics_.request(now);
+  }
+
+  const ServerProcess& server_;
+  HttpClients& clients_;
+  MetricsClient metrics_;
+  const std::int64_t slot_ns_;
+  std::int64_t due_ns_ = now_ns();
+  std::vector<Slot> slots_;
+};
 
 /// The rank, from 0, of the lower end of the interval that contains the median of `count` values
 /// with at least 95 %.
@@ -72,61 +129,143 @@ std::size_t lower_rank(std::size_t count) {
   return rank;
 }
 
-using Pair = std::pair<Sample, Sample>;  ///< With and without scrapes.
+using Names = std::array<std::string_view, 3>;  ///< Of the median, and of its interval.
 
-void append_ratio(std::vector<Figure>& figures, const std::vector<Pair>& pairs,
-                  double Sample::* value, const std::array<std::string_view, 3>& names) {
-  std::vector<double> ratios;
-  for (const auto& [with, without] : pairs) {
-    if (without.*value > 0) ratios.push_back(with.*value / (without.*value));
+void append_median(std::vector<Figure>& figures, std::vector<double> values, const Names& names) {
+  if (values.empty()) fail("nothing was completed during the measurement");
+  std::ranges::sort(values);
+  const std::size_t low = lower_rank(values.size());
+  figures.push_back({names[0], values[values.size() / 2]});
+  figures.push_back({names[1], values[low]});
+  figures.push_back({names[2], values[values.size() - 1 - low]});
+}
+
+/// By how much the processor time of the server in a slot exceeds that of as many requests in the
+/// slots `distance` before and after it. 1: of slots with scrapes, whose neighbours have none; 2:
+/// of slots without, which are compared with slots without.
+std::vector<double> excesses(const std::vector<Slot>& slots, std::size_t distance) {
+  const auto cpu = [&](std::size_t i) { return double(slots[i + 1].cpu_ns - slots[i].cpu_ns); };
+  const auto requests = [&](std::size_t i) {
+    return double(slots[i + 1].responses - slots[i].responses);
+  };
+  std::vector<double> result;
+  // The last slot has no end.
+  for (std::size_t i = distance == 1 ? 2 : 3; i + distance + 1 < slots.size(); i += 2) {
+    if (distance == 1 && !slots[i].is_scraped) continue;
+    const double others = requests(i - distance) + requests(i + distance);
+    if (others > 0)
+      result.push_back(cpu(i) - (cpu(i - distance) + cpu(i + distance)) * requests(i) / others);
   }
-  if (ratios.empty()) return;
-  std::ranges::sort(ratios);
-  const std::size_t low = lower_rank(ratios.size());
-  // In per mille of the value without scrapes: figures have two decimals.
-  const auto per_mille = [&](std::size_t i) { return (ratios[i] - 1) * 1e3; };
-  figures.push_back({names[0], per_mille(ratios.size() / 2)});
-  figures.push_back({names[1], per_mille(low)});
-  figures.push_back({names[2], per_mille(ratios.size() - 1 - low)});
+  return result;
+}
+
+void append_cpu(std::vector<Figure>& figures, const Slots& run, const ScrapeWork& work) {
+  const Slot& first = run.slots().front();
+  const Slot& last = run.slots().back();
+  const double requests = double(last.responses - first.responses);
+  figures.push_back({"requests_per_s", requests * 1e9 / double(last.begin_ns - first.begin_ns)});
+  figures.push_back({"request_cpu_ns", double(last.cpu_ns - first.cpu_ns) / requests});
+  std::vector<double> excess = excesses(run.slots(), 1);
+  append_median(figures, excess, {"scrape_cpu_ns", "scrape_cpu_ns_low", "scrape_cpu_ns_high"});
+  append_median(figures, excesses(run.slots(), 2),
+                {"control_cpu_ns", "control_cpu_ns_low", "control_cpu_ns_high"});
+  // In per mille of a second of processor time.
+  for (double& value : excess) value *= work.per_second / 1e6;
+  append_median(figures, std::move(excess),
+                {"throughput_less", "throughput_less_low", "throughput_less_high"});
+}
+
+/// The latencies of some seconds.
+struct Block {
+  enum Part : std::size_t { no_scrape, no_control, scrape, control, parts };
+
+  void add(std::int64_t took_ns, bool is_scrape, bool is_control) {
+    if (!is_scrape) took[no_scrape].push_back(took_ns);
+    if (!is_control) took[no_control].push_back(took_ns);
+    if (is_scrape) took[scrape].push_back(took_ns);
+    if (is_control) took[control].push_back(took_ns);
+  }
+  double quantile(Part of, double share) {
+    auto& values = took[of];
+    const auto nth = values.begin() + std::ptrdiff_t(share * double(values.size() - 1));
+    std::ranges::nth_element(values, nth);
+    return double(*nth);
+  }
+  /// In per mille above 1.
+  double ratio(Part a, Part b, double share) {
+    return (quantile(a, share) / quantile(b, share) - 1) * 1e3;
+  }
+
+  bool has_all_parts() const {
+    return std::ranges::none_of(took, [](const auto& values) { return values.empty(); });
+  }
+
+  std::array<std::vector<std::int64_t>, parts> took;
+};
+
+std::vector<Block> blocks_of(const Slots& run, std::vector<HttpLatency> latencies) {
+  constexpr std::size_t slots_of_block = 50;
+  const auto& slots = run.slots();
+  std::vector<Block> blocks(slots.size() / slots_of_block);
+  std::ranges::sort(latencies, {}, &HttpLatency::due_ns);
+  std::size_t i = 0;
+  for (const HttpLatency& latency : latencies) {
+    while (i + 1 < slots.size() && slots[i + 1].begin_ns <= latency.due_ns) ++i;
+    if (latency.due_ns < slots[i].begin_ns || i / slots_of_block >= blocks.size()) continue;
+    const bool is_first = latency.due_ns - slots[i].begin_ns < run.length_ns() / 4;
+    blocks[i / slots_of_block].add(latency.took_ns, is_first && slots[i].is_scraped,
+                                   is_first && i % 2 == 1);
+  }
+  return blocks;
+}
+
+void append_latencies(std::vector<Figure>& figures, const Slots& run,
+                      std::vector<HttpLatency> latencies) {
+  std::vector<Block> blocks = blocks_of(run, std::move(latencies));
+  // While the machine ran other programs, the server may have answered nothing for seconds.
+  std::erase_if(blocks, [](const Block& block) { return !block.has_all_parts(); });
+  figures.push_back({"blocks", double(blocks.size())});
+  std::vector<double> p99_ns;
+  for (Block& block : blocks) p99_ns.push_back(block.quantile(Block::no_scrape, 0.99));
+  append_median(figures, std::move(p99_ns), {"p99_ns", "p99_ns_low", "p99_ns_high"});
+  const auto append = [&](Block::Part a, Block::Part b, double share, const Names& names) {
+    std::vector<double> ratios;
+    for (Block& block : blocks) ratios.push_back(block.ratio(a, b, share));
+    append_median(figures, std::move(ratios), names);
+  };
+  // Both lack as many requests, of as many slots: what else the choice of them changes cancels out.
+  append(Block::no_control, Block::no_scrape, 0.5, {"p50_more", "p50_more_low", "p50_more_high"});
+  append(Block::no_control, Block::no_scrape, 0.99, {"p99_more", "p99_more_low", "p99_more_high"});
+  append(Block::scrape, Block::control, 0.99,
+         {"during_p99_more", "during_p99_more_low", "during_p99_more_high"});
 }
 
 }  // namespace
 
 std::vector<Figure> measure_scrapes(const ServerProcess& server, HttpClients& clients,
                                     const ScrapeWork& work) {
-  const Scraper scraper(work.metrics_port, work.per_second);
-  const auto sample = [&](bool is_scraped) {
-    feed_watchdog();
-    if (is_scraped) scraper.resume();
-    const Sample result = measure(server, clients, work);
-    scraper.pause();
-    return result;
-  };
-  static_cast<void>(sample(true));  // Connects.
-  if (scraper.count() == 0) fail("no metrics were received");
-  const double scrape_ns = scrape_cpu_ns(server, scraper);
-  const std::int64_t before = scraper.count();
-  std::vector<Pair> pairs;
-  std::int64_t last = 0;
-  while (scraper.count() - before < work.scrapes) {
-    if (pairs.size() % 100 == 99 && std::exchange(last, scraper.count()) == scraper.count())
-      fail("the scraper has ended");
-    Pair pair;
-    // In both orders, so that a trend cancels out.
-    const bool is_first = pairs.size() % 2 == 0;
-    (is_first ? pair.first : pair.second) = sample(is_first);
-    (is_first ? pair.second : pair.first) = sample(!is_first);
-    pairs.push_back(pair);
-  }
+  const double seconds = double(work.scrapes) / work.per_second;
+  constexpr double warm_up = 0.5;
   std::vector<Figure> figures;
-  figures.push_back({"pairs", double(pairs.size())});
-  figures.push_back({"scrapes", double(scraper.count() - before)});
-  figures.push_back({"scrape_cpu_ns", scrape_ns});
-  append_ratio(figures, pairs, &Sample::cpu, {"cpu_more", "cpu_more_low", "cpu_more_high"});
-  append_ratio(figures, pairs, &Sample::interval,
-               {"interval_more", "interval_more_low", "interval_more_high"});
-  append_ratio(figures, pairs, &Sample::p50, {"p50_more", "p50_more_low", "p50_more_high"});
-  append_ratio(figures, pairs, &Sample::p99, {"p99_more", "p99_more_low", "p99_more_high"});
+  if (work.rate == 0) {
+    static_cast<void>(clients.run(warm_up));
+  } else {
+    static_cast<void>(clients.run_at_rate(work.rate, warm_up));
+  }
+  const Slots run(server, clients, work);
+  std::vector<HttpLatency> latencies;
+  if (work.rate == 0) {
+    static_cast<void>(clients.run(seconds));
+  } else {
+    latencies = clients.run_at_rate(work.rate, seconds);
+  }
+  std::vector<std::int64_t> durations = run.metrics().durations();
+  if (durations.empty()) fail("no metrics were received");
+  std::ranges::sort(durations);
+  figures.push_back({"scrapes", double(durations.size())});
+  figures.push_back({"scrape_ns", double(durations[durations.size() / 2])});
+  append_cpu(figures, run, work);
+  if (work.rate != 0) append_latencies(figures, run, std::move(latencies));
   return figures;
 }
 

@@ -1,7 +1,9 @@
 // What scrapes of a server's metrics cost its clients.
 //
-// A run consists of pairs of short measurements, one with scrapes and one without, which follow one
-// another in one process: processes differ more than what scrapes cost.
+// Processes, and minutes of one process, differ by more than a scrape costs. So one run consists of
+// short slots, of which every second one begins with a scrape, and each is compared with its
+// neighbours; and two sets of latencies are compared, which have most requests in common: one lacks
+// the requests that were due after a scrape, the other as many at the same times without one.
 #pragma once
 
 #include <cstdint>
@@ -15,17 +17,26 @@ namespace bench {
 
 struct ScrapeWork {
   std::uint16_t metrics_port = 0;
-  int scrapes = 1000;    ///< In all.
-  int per_second = 10;   ///< Scrapes, during half of the time.
-  int rate = 0;          ///< Requests per second; 0: as fast as the server answers.
-  int milliseconds = 0;  ///< Of one measurement.
+  int scrapes = 1000;   ///< In all.
+  int per_second = 10;  ///< Scrapes.
+  int rate = 0;         ///< Requests per second; 0: as fast as the server answers.
 };
 
-/// The server has an inspector at `metrics_port`. Without a rate, the figures are processor time of
-/// the server for a request and time between responses; with a rate, they are latencies. Each is
-/// the median, over the pairs, of the ratio with to without scrapes, with its 95 % confidence
-/// interval. Processor time for scrapes counts, that of the scraper does not. Another figure is the
-/// processor time of one scrape while there are no requests.
+/// The server has an inspector at `metrics_port`. Each figure of the following is a median with its
+/// 95 % confidence interval; those whose names begin with "control" compare slots without scrapes
+/// with each other, in the same way. Ratios are in per mille.
+///
+/// - scrape_cpu_ns: the processor time of the server for a scrape: by how much that of a slot with
+///   one exceeds that of as many requests in its neighbours;
+/// - throughput_less: the share of a second of processor time that the scrapes of a second take;
+/// - with a rate, of blocks of 50 slots: p99_ns, without scrapes; p50_more and p99_more, by how
+/// much
+///   the latency of the requests that were not due in the first quarter of a slot without a scrape
+///   exceeds that of those that were not due in the first quarter of a slot with one;
+///   during_p99_more, by how much the latency in the quarter of a slot after a scrape exceeds that
+///   in the first quarter of slots without one.
+///
+/// Another figure is the median of the time until the metrics have arrived, scrape_ns.
 std::vector<Figure> measure_scrapes(const ServerProcess& server, HttpClients& clients,
                                     const ScrapeWork& work);
 

@@ -15,6 +15,7 @@ int run_server(int argc, char** argv, Serve serve) {
   pinned_processor();
   std::vector<std::unique_ptr<Workload>> workloads;
   workloads.push_back(make_throughput());
+  workloads.push_back(make_count());
   workloads.push_back(make_latency());
   workloads.push_back(make_churn());
   workloads.push_back(make_idle());

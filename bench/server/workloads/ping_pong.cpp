@@ -48,12 +48,20 @@ Rate PingPong::measure(int milliseconds) {
 
 void PingPong::exchange_for(double seconds) {
   const auto end = now_ns() + std::int64_t(seconds * 1e9);
-  while (now_ns() < end) {
-    std::array<epoll_event, 256> events;
-    const int count = epoll_wait(epoll_, events.data(), int(events.size()), 100);
-    if (count < 0 && errno != EINTR) fail_errno("client: epoll_wait");
-    for (int i = 0; i < count; ++i) exchange(connections_[events[i].data.u32]);
-  }
+  while (now_ns() < end) exchange_ready();
+}
+
+void PingPong::exchange_count(std::int64_t messages) {
+  bytes_wanted_ = bytes_received_ + messages * std::int64_t(message_.size());
+  while (bytes_received_ < bytes_wanted_) exchange_ready();
+  server_.wait_until_idle();
+}
+
+void PingPong::exchange_ready() {
+  std::array<epoll_event, 256> events;
+  const int count = epoll_wait(epoll_, events.data(), int(events.size()), 100);
+  if (count < 0 && errno != EINTR) fail_errno("client: epoll_wait");
+  for (int i = 0; i < count; ++i) exchange(connections_[events[i].data.u32]);
 }
 
 void PingPong::exchange(Connection& connection) {
@@ -62,6 +70,8 @@ void PingPong::exchange(Connection& connection) {
     const bool received = receive_more(connection);
     if (connection.received == message_.size()) {
       connection.sent = connection.received = 0;
+      // If the server is faster than this process, it could go on without end.
+      if (bytes_received_ >= bytes_wanted_) return;
     } else if (!sent && !received) {
       return;
     }

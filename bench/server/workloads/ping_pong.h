@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "server/process.h"
@@ -24,6 +25,8 @@ class PingPong {
 
   /// Warms up for a fifth of `milliseconds`, then measures.
   Rate measure(int milliseconds);
+  /// Returns after so many messages at least, all of which the server has processed.
+  void exchange_count(std::int64_t messages);
 
  private:
   struct Connection {
@@ -32,6 +35,7 @@ class PingPong {
   };
 
   void exchange_for(double seconds);
+  void exchange_ready();
   void exchange(Connection& connection);
   bool send_more(Connection& connection);
   bool receive_more(Connection& connection);
@@ -42,6 +46,7 @@ class PingPong {
   std::vector<char> buffer_;
   std::vector<Connection> connections_;
   std::int64_t bytes_received_ = 0;
+  std::int64_t bytes_wanted_ = std::numeric_limits<std::int64_t>::max();
 };
 
 }  // namespace bench

@@ -35,6 +35,7 @@ class Workload {
 };
 
 std::unique_ptr<Workload> make_throughput();
+std::unique_ptr<Workload> make_count();
 std::unique_ptr<Workload> make_latency();
 std::unique_ptr<Workload> make_churn();
 std::unique_ptr<Workload> make_idle();
