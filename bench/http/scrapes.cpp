@@ -225,6 +225,7 @@ void append_latencies(std::vector<Figure>& figures, const Slots& run,
   // While the machine ran other programs, the server may have answered nothing for seconds.
   std::erase_if(blocks, [](const Block& block) { return !block.has_all_parts(); });
   figures.push_back({"blocks", double(blocks.size())});
+  if (blocks.empty()) return;
   std::vector<double> p99_ns;
   for (Block& block : blocks) p99_ns.push_back(block.quantile(Block::no_scrape, 0.99));
   append_median(figures, std::move(p99_ns), {"p99_ns", "p99_ns_low", "p99_ns_high"});
