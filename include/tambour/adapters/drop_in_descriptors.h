@@ -16,7 +16,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace tambour::detail {
+namespace tambour::adapters::detail {
 
 /// Watches descriptors for the guest of a DropInHost, and keeps what has become ready until the
 /// guest takes it.
@@ -31,7 +31,7 @@ class GuestDescriptors {
   ~GuestDescriptors() = default;
 
   /// As HostCalls::watch(). Throws std::bad_alloc.
-  int watch(int fd, Events events, Trigger trigger, FileIdentity identity) {
+  int watch(int fd, Events events, Trigger trigger, tambour::detail::FileIdentity identity) {
     const auto index = static_cast<std::size_t>(fd);
     if (index >= watched_.size()) watched_.resize(index + 1);
     if (watched_[index] == nullptr) watched_[index] = std::make_unique<Watched>(*this, fd);
@@ -41,14 +41,14 @@ class GuestDescriptors {
       watched.watcher.stop();
       return 0;
     }
-    if (identity != FileIdentity::same) watched.result = 0;
-    if (identity == FileIdentity::probably_new) {
+    if (identity != tambour::detail::FileIdentity::same) watched.result = 0;
+    if (identity == tambour::detail::FileIdentity::probably_new) {
       watched.watcher.set(fd, events, trigger);
     } else {
       watched.watcher.set(events, trigger);
     }
     const auto started = watched.watcher.start();
-    if (identity == FileIdentity::probably_same) revalidate_fd(loop_, fd);
+    if (identity == tambour::detail::FileIdentity::probably_same) revalidate_fd(loop_, fd);
     return started ? 0 : started.error().value();
   }
 
@@ -106,6 +106,6 @@ class GuestDescriptors {
   Watched* last_ready_ = nullptr;
 };
 
-}  // namespace tambour::detail
+}  // namespace tambour::adapters::detail
 
 #pragma GCC visibility pop

@@ -20,7 +20,7 @@
 
 #pragma GCC visibility push(default)
 
-namespace tambour::detail {
+namespace tambour::adapters::detail {
 
 /// The host of a loop of a drop-in, the guest.
 ///
@@ -49,15 +49,17 @@ class DropInHost {
     if (guest_.loop != nullptr) return {};
     if (loop_.backend().kind == BackendKind::simulated)
       return std::unexpected(system_error(EOPNOTSUPP));
-    const auto open_guest = reinterpret_cast<OpenGuest>(::dlsym(RTLD_DEFAULT, symbol));
+    const auto open_guest =
+        reinterpret_cast<tambour::detail::OpenGuest>(::dlsym(RTLD_DEFAULT, symbol));
     if (open_guest == nullptr) return std::unexpected(system_error(ENOSYS));
-    const HostCalls calls{.data = this,
-                          .backend = static_cast<std::uint8_t>(loop_.backend().kind),
-                          .watch = &watch,
-                          .take_event = &take_event,
-                          .wait = &wait,
-                          .wake = &wake,
-                          .detach = &detach};
+    const tambour::detail::HostCalls calls{
+        .data = this,
+        .backend = static_cast<std::uint8_t>(loop_.backend().kind),
+        .watch = &watch,
+        .take_event = &take_event,
+        .wait = &wait,
+        .wake = &wake,
+        .detach = &detach};
     if (const int error = open_guest(calls, guest_); error != 0)
       return std::unexpected(system_error(error));
     before_wait_.start();
@@ -96,7 +98,7 @@ class DropInHost {
   static DropInHost& of(void* data) noexcept { return *static_cast<DropInHost*>(data); }
 
   static int watch(void* data, int fd, std::uint16_t events, bool edge_triggered,
-                   FileIdentity identity) noexcept {
+                   tambour::detail::FileIdentity identity) noexcept {
     try {
       return of(data).watch(fd, Events(events), edge_triggered ? Trigger::edge : Trigger::level,
                             identity);
@@ -104,7 +106,7 @@ class DropInHost {
       return ENOMEM;
     }
   }
-  int watch(int fd, Events events, Trigger trigger, FileIdentity identity) {
+  int watch(int fd, Events events, Trigger trigger, tambour::detail::FileIdentity identity) {
     if (is_released_) return events == Events::none ? 0 : ENODEV;
     return descriptors_.watch(fd, events, trigger, identity);
   }
@@ -184,7 +186,7 @@ class DropInHost {
   }
 
   EventLoop& loop_;
-  GuestCalls guest_;
+  tambour::detail::GuestCalls guest_;
   GuestDescriptors descriptors_;
   Prepare before_wait_;
   Check after_wait_;
@@ -198,6 +200,6 @@ class DropInHost {
   bool is_released_ = false;  ///< The EventLoop was destroyed before the guest.
 };
 
-}  // namespace tambour::detail
+}  // namespace tambour::adapters::detail
 
 #pragma GCC visibility pop
