@@ -61,7 +61,7 @@ class StreamClientState final : private ConnectionOwner {
 
   /// Returns the state. Aborts with a message if the client was moved from, if its loop has been
   /// destroyed, or on another thread than the loop's.
-  static StreamClientState& of(const std::unique_ptr<StreamClientState>& state,
+  static StreamClientState& of(const OwnedPointer<StreamClientState>& state,
                                const char* function) noexcept {
     if (state == nullptr) [[unlikely]]
       base::fail_check("StreamClient::%s() was called on a client that was moved from", function);
@@ -74,7 +74,7 @@ class StreamClientState final : private ConnectionOwner {
     return *state;
   }
 
-  static void destroy(std::unique_ptr<StreamClientState>& state) noexcept {
+  static void destroy(OwnedPointer<StreamClientState>& state) noexcept {
     if (state == nullptr) return;
     of(state, "~StreamClient");
     state.reset();

@@ -448,7 +448,7 @@ class State {
 
 namespace tambour::dns {
 
-Server::Server(std::unique_ptr<detail::dns_server::State> state) noexcept
+Server::Server(tambour::detail::OwnedPointer<detail::dns_server::State> state) noexcept
     : state_(std::move(state)) {}
 Server::Server(Server&& other) noexcept = default;
 Server& Server::operator=(Server&& other) noexcept = default;

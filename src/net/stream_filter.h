@@ -1,9 +1,9 @@
 // Access to the filter of a stream for layer tls, to its engine, and to its mode for servers.
 #pragma once
 
-#include <memory>
 #include <utility>
 
+#include <tambour/detail/owned_pointer.h>
 #include <tambour/detail/transport_filter.h>
 #include <tambour/net/stream.h>
 
@@ -19,7 +19,7 @@ struct StreamFilter {
   [[nodiscard]] static io::Transport transport(const Stream& stream) noexcept;
   /// From now on the stream, a socket, transfers its bytes through `filter`, and through the one
   /// that detach() has returned, which `filter` owns.
-  static void attach(Stream& stream, std::unique_ptr<io::TransportFilter> filter) noexcept {
+  static void attach(Stream& stream, OwnedPointer<io::TransportFilter> filter) noexcept {
     stream.filter_ = std::move(filter);
     stream.kind_ = io::TransportKind::tls;
   }
@@ -28,7 +28,7 @@ struct StreamFilter {
     return stream.filter_ != nullptr ? stream.filter_->depth() + 1 : 0;
   }
   /// Removes the filter; null: there is none.
-  [[nodiscard]] static std::unique_ptr<io::TransportFilter> detach(Stream& stream) noexcept {
+  [[nodiscard]] static OwnedPointer<io::TransportFilter> detach(Stream& stream) noexcept {
     if (stream.filter_ != nullptr) stream.kind_ = io::TransportKind::socket;
     return std::move(stream.filter_);
   }

@@ -77,7 +77,7 @@ ssize_t send(Machine& machine, SystemCall call, int fd, Message& message, const 
 
 }  // namespace
 
-Host::Host(std::unique_ptr<Machine> machine) noexcept : machine_(std::move(machine)) {
+Host::Host(tambour::detail::OwnedPointer<Machine> machine) noexcept : machine_(std::move(machine)) {
   machine_->system = std::make_unique<detail::backend::SystemOf<Host>>(*this);
 }
 

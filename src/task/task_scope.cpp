@@ -19,7 +19,7 @@ struct TaskScope::OtherPlace {
 
   TaskContext context;
   std::size_t number;
-  std::unique_ptr<OtherPlace> next;
+  detail::OwnedPointer<OtherPlace> next;
 };
 
 TaskScope::TaskScope(EventLoop& loop, std::source_location created_at)

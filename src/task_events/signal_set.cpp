@@ -38,7 +38,7 @@ class SignalSet::State {
   std::vector<Signal> watchers_;
 };
 
-SignalSet::SignalSet(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
+SignalSet::SignalSet(detail::OwnedPointer<State> state) noexcept : state_(std::move(state)) {}
 SignalSet::SignalSet(SignalSet&& other) noexcept = default;
 SignalSet& SignalSet::operator=(SignalSet&& other) noexcept = default;
 SignalSet::~SignalSet() = default;

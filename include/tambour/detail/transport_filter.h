@@ -8,9 +8,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <utility>
+
+#include <tambour/detail/owned_pointer.h>
 
 namespace tambour::detail::io {
 class Transport;
@@ -81,8 +82,8 @@ class TransportFilter {
 
   /// The filter between this one and the socket; null: none.
   [[nodiscard]] TransportFilter* below() const noexcept { return below_.get(); }
-  void set_below(std::unique_ptr<TransportFilter> filter) noexcept { below_ = std::move(filter); }
-  [[nodiscard]] std::unique_ptr<TransportFilter> take_below() noexcept { return std::move(below_); }
+  void set_below(OwnedPointer<TransportFilter> filter) noexcept { below_ = std::move(filter); }
+  [[nodiscard]] OwnedPointer<TransportFilter> take_below() noexcept { return std::move(below_); }
   /// The number of filters below.
   [[nodiscard]] unsigned depth() const noexcept {
     return below_ == nullptr ? 0 : below_->depth() + 1;
@@ -94,7 +95,7 @@ class TransportFilter {
   std::int64_t accepted_ = 0;  // NOLINT(readability-identifier-naming)
 
  private:
-  std::unique_ptr<TransportFilter> below_;
+  OwnedPointer<TransportFilter> below_;
 };
 
 }  // namespace detail::io

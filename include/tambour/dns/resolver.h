@@ -17,6 +17,7 @@
 #include <tambour/base/clock.h>
 #include <tambour/base/result.h>
 #include <tambour/detail/namespaces.h>
+#include <tambour/detail/owned_pointer.h>
 #include <tambour/dns/message.h>
 #include <tambour/dns/name.h>
 #include <tambour/dns/record.h>
@@ -207,7 +208,7 @@ class Resolver final : public tambour::Resolver {
   [[nodiscard]] std::vector<Endpoint> servers();
 
  private:
-  std::unique_ptr<detail::Engine> engine_;
+  tambour::detail::OwnedPointer<detail::Engine> engine_;
 };
 
 }  // namespace tambour::dns

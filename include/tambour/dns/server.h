@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
-#include <memory>
 #include <source_location>
 #include <type_traits>
 #include <utility>
@@ -19,6 +18,7 @@
 #include <tambour/base/clock.h>
 #include <tambour/base/result.h>
 #include <tambour/detail/namespaces.h>
+#include <tambour/detail/owned_pointer.h>
 #include <tambour/dns/message.h>
 #include <tambour/net/endpoint.h>
 #include <tambour/task/task.h>
@@ -147,12 +147,12 @@ class Server {
   Task<> shut_down(Duration grace);
 
  private:
-  explicit Server(std::unique_ptr<detail::dns_server::State> state) noexcept;
+  explicit Server(tambour::detail::OwnedPointer<detail::dns_server::State> state) noexcept;
   [[nodiscard]] static Result<Server> open(EventLoop& loop, const Endpoint& at, Handler handler,
                                            TaskHandler task_handler, const ServerOptions& options,
                                            const std::source_location& created_at);
 
-  std::unique_ptr<detail::dns_server::State> state_;
+  tambour::detail::OwnedPointer<detail::dns_server::State> state_;
 };
 
 }  // namespace tambour::dns

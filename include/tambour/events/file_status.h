@@ -3,7 +3,6 @@
 
 #include <sys/stat.h>
 
-#include <memory>
 #include <source_location>
 #include <string>
 
@@ -11,6 +10,7 @@
 #include <tambour/base/clock.h>
 #include <tambour/base/result.h>
 #include <tambour/detail/operation.h>
+#include <tambour/detail/owned_pointer.h>
 
 namespace tambour::detail::events {
 class WatchedPath;
@@ -108,7 +108,7 @@ class FileStatus final {
   void set_function(Function function) noexcept;
 
  private:
-  std::unique_ptr<detail::events::WatchedPath> watched_;  ///< Null if moved from.
+  detail::OwnedPointer<detail::events::WatchedPath> watched_;  ///< Null if moved from.
 };
 
 }  // namespace tambour

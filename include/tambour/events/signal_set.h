@@ -11,6 +11,7 @@
 #include <utility>
 
 #include <tambour/base/result.h>
+#include <tambour/detail/owned_pointer.h>
 #include <tambour/events/signal.h>  // IWYU pragma: export
 #include <tambour/loop/event_loop.h>
 #include <tambour/task/channel.h>
@@ -67,9 +68,9 @@ class SignalSet {
 
  private:
   class [[gnu::visibility("hidden")]] State;
-  explicit SignalSet(std::unique_ptr<State> state) noexcept;
+  explicit SignalSet(detail::OwnedPointer<State> state) noexcept;
 
-  std::unique_ptr<State> state_;
+  detail::OwnedPointer<State> state_;
 };
 
 /// The awaitable of next(). May be moved until it is awaited.

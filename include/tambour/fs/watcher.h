@@ -7,10 +7,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 
 #include <tambour/base/result.h>
+#include <tambour/detail/owned_pointer.h>
 #include <tambour/task/select.h>
 #include <tambour/task/task.h>
 
@@ -102,7 +102,7 @@ class Watcher {
  private:
   struct [[gnu::visibility("hidden")]] State;
   [[nodiscard]] Task<Result<ChangeEvent>> read_next();
-  std::unique_ptr<State> state_;
+  detail::OwnedPointer<State> state_;
 };
 
 }  // namespace fs

@@ -7,13 +7,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 
 #include <tambour/base/result.h>
 #include <tambour/bytes/buffer.h>
 #include <tambour/detail/namespaces.h>
+#include <tambour/detail/owned_pointer.h>
 #include <tambour/http/coding.h>
 #include <tambour/http/message.h>
 #include <tambour/task/task.h>
@@ -94,7 +94,7 @@ class IncomingBody {
   [[nodiscard]] Task<Result<Buffer>> read_decoded(std::size_t bytes_max);
 
   BodyStream* stream_;  ///< Null after the end of the handler.
-  std::unique_ptr<detail::coding::BodyDecoder> decoder_;
+  tambour::detail::OwnedPointer<detail::coding::BodyDecoder> decoder_;
 };
 
 }  // namespace tambour::http

@@ -27,6 +27,7 @@
 #include <tambour/base/result.h>
 #include <tambour/bytes/buffer.h>
 #include <tambour/detail/namespaces.h>
+#include <tambour/detail/owned_pointer.h>
 #include <tambour/http/auth.h>
 #include <tambour/http/body.h>  // IWYU pragma: export
 #include <tambour/http/cookie.h>
@@ -291,10 +292,11 @@ class ClientResponse {
 
  private:
   friend struct detail::client::Shared;
-  ClientResponse(Url url, std::unique_ptr<detail::client::Exchange> exchange) noexcept;
+  ClientResponse(Url url,
+                 tambour::detail::OwnedPointer<detail::client::Exchange> exchange) noexcept;
 
   Url url_;
-  std::unique_ptr<detail::client::Exchange> exchange_;
+  tambour::detail::OwnedPointer<detail::client::Exchange> exchange_;
 };
 
 /// The response to a request for another protocol, and the connection, which carries that protocol.

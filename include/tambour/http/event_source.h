@@ -14,7 +14,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 
@@ -22,6 +21,7 @@
 #include <tambour/base/result.h>
 #include <tambour/bytes/buffer.h>
 #include <tambour/detail/namespaces.h>
+#include <tambour/detail/owned_pointer.h>
 #include <tambour/http/body.h>
 #include <tambour/http/client.h>
 #include <tambour/http/fields.h>
@@ -85,7 +85,7 @@ class EventReader {
 
  private:
   IncomingBody* body_;
-  std::unique_ptr<detail::event_source::EventParser> parser_;
+  tambour::detail::OwnedPointer<detail::event_source::EventParser> parser_;
   Buffer input_;
 };
 
@@ -147,7 +147,7 @@ class EventSource {
   [[nodiscard]] std::uint64_t connections() const noexcept;
 
  private:
-  std::unique_ptr<detail::event_source::Source> source_;
+  tambour::detail::OwnedPointer<detail::event_source::Source> source_;
 };
 
 }  // namespace tambour::http

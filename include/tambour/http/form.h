@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,6 +11,7 @@
 #include <tambour/base/result.h>
 #include <tambour/bytes/buffer.h>
 #include <tambour/detail/namespaces.h>
+#include <tambour/detail/owned_pointer.h>
 #include <tambour/http/fields.h>
 #include <tambour/http/request.h>
 #include <tambour/task/task.h>
@@ -102,12 +102,13 @@ class FormReader {
   [[nodiscard]] Task<Result<Buffer>> read_all(std::size_t bytes_max = std::size_t{1024} * 1024);
 
  private:
-  FormReader(Request& request, std::unique_ptr<detail::forms::MultipartParser> parser) noexcept;
+  FormReader(Request& request,
+             tambour::detail::OwnedPointer<detail::forms::MultipartParser> parser) noexcept;
   [[nodiscard]] Task<Result<>> receive();
   [[nodiscard]] Result<> begin_part();
 
   Request* request_;
-  std::unique_ptr<detail::forms::MultipartParser> parser_;
+  tambour::detail::OwnedPointer<detail::forms::MultipartParser> parser_;
   Buffer input_;
   FormPart part_;
   bool in_part_ = false;

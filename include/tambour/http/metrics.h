@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 
 #include <tambour/detail/namespaces.h>
+#include <tambour/detail/owned_pointer.h>
 #include <tambour/http/handler.h>
 #include <tambour/http/request.h>
 #include <tambour/http/response.h>
@@ -59,7 +59,7 @@ class Metrics {
  private:
   class [[gnu::visibility("hidden")]] Routes;
 
-  std::unique_ptr<Routes> routes_;
+  tambour::detail::OwnedPointer<Routes> routes_;
 };
 
 /// Answers with the metrics of `registry`, as OpenMetrics if the field Accept prefers it, else in

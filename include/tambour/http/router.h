@@ -2,7 +2,6 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <source_location>
 #include <string>
 #include <string_view>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include <tambour/detail/namespaces.h>
+#include <tambour/detail/owned_pointer.h>
 #include <tambour/http/handler.h>
 #include <tambour/http/method.h>
 #include <tambour/task/task.h>
@@ -111,7 +111,7 @@ class Router {
  private:
   struct [[gnu::visibility("hidden")]] State;
 
-  std::unique_ptr<State> state_;
+  tambour::detail::OwnedPointer<State> state_;
 };
 
 }  // namespace tambour::http

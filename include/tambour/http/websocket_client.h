@@ -16,7 +16,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,6 +24,7 @@
 #include <tambour/base/clock.h>
 #include <tambour/base/result.h>
 #include <tambour/detail/namespaces.h>
+#include <tambour/detail/owned_pointer.h>
 #include <tambour/http/client.h>
 #include <tambour/http/status.h>
 #include <tambour/http/websocket.h>
@@ -142,7 +142,7 @@ class WebSocketClient {
   [[nodiscard]] std::uint64_t connections() const noexcept;
 
  private:
-  std::unique_ptr<detail::websocket::ClientState> state_;
+  tambour::detail::OwnedPointer<detail::websocket::ClientState> state_;
 };
 
 }  // namespace tambour::http

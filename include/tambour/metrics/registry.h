@@ -16,6 +16,7 @@
 
 #include <tambour/base/clock.h>
 #include <tambour/detail/namespaces.h>
+#include <tambour/detail/owned_pointer.h>
 
 namespace tambour::metrics::detail {
 class Family;
@@ -223,7 +224,7 @@ class Registry {
   friend class Exposition;
   class [[gnu::visibility("hidden")]] State;
 
-  std::unique_ptr<State> state_;
+  tambour::detail::OwnedPointer<State> state_;
 };
 
 }  // namespace tambour::metrics

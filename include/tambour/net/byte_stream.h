@@ -13,6 +13,7 @@
 
 #include <tambour/base/result.h>
 #include <tambour/bytes/buffer.h>
+#include <tambour/detail/owned_pointer.h>
 #include <tambour/net/endpoint.h>
 #include <tambour/net/socket_stream.h>
 #include <tambour/task/task.h>
@@ -129,7 +130,7 @@ class ByteStream {
   [[nodiscard]] Result<SocketStream> release_socket(Buffer& received);
 
  private:
-  std::unique_ptr<ByteStreamImplementation> implementation_;
+  detail::OwnedPointer<ByteStreamImplementation> implementation_;
 };
 
 }  // namespace tambour

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <concepts>
-#include <memory>
 #include <utility>
 
 #include <tambour/base/result.h>
+#include <tambour/detail/owned_pointer.h>
 #include <tambour/net/endpoint.h>
 #include <tambour/net/proxy_header.h>
 #include <tambour/net/socket.h>
@@ -33,7 +33,7 @@ class SocketStream : public Stream {
   /// net/proxy_protocol.h. Servers that require a header set it; code that reads the header itself
   /// may call set_proxy_header().
   [[nodiscard]] const ProxyHeader* proxy_header() const noexcept { return proxy_header_.get(); }
-  void set_proxy_header(std::unique_ptr<const ProxyHeader> header) noexcept {
+  void set_proxy_header(detail::OwnedPointer<const ProxyHeader> header) noexcept {
     proxy_header_ = std::move(header);
   }
 
@@ -49,7 +49,7 @@ class SocketStream : public Stream {
  private:
   friend class detail::net::ConnectionCore;
 
-  std::unique_ptr<const ProxyHeader> proxy_header_;
+  detail::OwnedPointer<const ProxyHeader> proxy_header_;
 };
 
 namespace detail {

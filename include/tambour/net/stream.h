@@ -7,7 +7,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <source_location>
 #include <span>
 #include <string_view>
@@ -16,6 +15,7 @@
 #include <tambour/base/result.h>
 #include <tambour/bytes/buffer.h>
 #include <tambour/detail/first_call.h>
+#include <tambour/detail/owned_pointer.h>
 #include <tambour/detail/transport_filter.h>
 #include <tambour/detail/transport_kind.h>
 #include <tambour/net/io_handle.h>
@@ -250,7 +250,8 @@ class Stream : public IoHandle {
   std::uint32_t read_size_ : 24 = 0;  ///< The size of the next read, estimated from the last one.
   detail::io::TransportKind kind_ : 7 = detail::io::TransportKind::socket;
   bool is_nonblocking_ : 1 = false;  ///< Known to be in non-blocking mode, for sendfile(2).
-  std::unique_ptr<detail::io::TransportFilter> filter_;  ///< Set if the kind is TransportKind::tls.
+  /// Set if the kind is TransportKind::tls.
+  detail::OwnedPointer<detail::io::TransportFilter> filter_;
 };
 
 }  // namespace tambour

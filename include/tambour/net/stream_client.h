@@ -7,7 +7,6 @@
 #include <chrono>
 #include <concepts>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <source_location>
 #include <string>
@@ -17,6 +16,7 @@
 #include <tambour/base/callback.h>
 #include <tambour/base/clock.h>
 #include <tambour/base/result.h>
+#include <tambour/detail/owned_pointer.h>
 #include <tambour/net/connection.h>
 #include <tambour/net/connector.h>
 #include <tambour/net/endpoint.h>
@@ -133,7 +133,7 @@ class StreamClient {
   [[nodiscard]] Connection* connection() const noexcept;
 
  private:
-  std::unique_ptr<detail::net::StreamClientState> state_;
+  detail::OwnedPointer<detail::net::StreamClientState> state_;
 };
 
 }  // namespace tambour

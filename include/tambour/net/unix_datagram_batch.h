@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <tambour/base/result.h>
+#include <tambour/detail/owned_pointer.h>
 #include <tambour/net/endpoint.h>
 
 namespace tambour::detail::net {
@@ -80,7 +81,7 @@ class UnixDatagramBatch {
   std::unique_ptr<std::byte[]> memory_;
   std::vector<UnixDatagram> datagrams_;  ///< Has its full capacity.
   std::size_t first_ = 0;                ///< Those before it have been sent or dropped.
-  std::unique_ptr<detail::net::DatagramHeaders> headers_;
+  detail::OwnedPointer<detail::net::DatagramHeaders> headers_;
 };
 
 }  // namespace tambour

@@ -4,12 +4,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
 
 #include <tambour/base/clock.h>
 #include <tambour/detail/namespaces.h>
+#include <tambour/detail/owned_pointer.h>
 #include <tambour/dns/message.h>
 #include <tambour/dns/record.h>
 #include <tambour/net/endpoint.h>
@@ -90,7 +90,7 @@ class DnsServer {
 
  private:
   class [[gnu::visibility("hidden")]] State;
-  std::unique_ptr<State> state_;
+  tambour::detail::OwnedPointer<State> state_;
 };
 
 }  // namespace tambour::sim

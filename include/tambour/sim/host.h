@@ -24,6 +24,7 @@
 #include <vector>
 
 #include <tambour/detail/namespaces.h>
+#include <tambour/detail/owned_pointer.h>
 #include <tambour/loop/event_loop.h>
 
 namespace tambour::sim::detail {
@@ -90,7 +91,7 @@ class Host final : public detail::VirtualHost {
   static constexpr int first_descriptor = 1024;
 
   /// For Simulation::add_host().
-  explicit Host(std::unique_ptr<detail::Machine> machine) noexcept;
+  explicit Host(tambour::detail::OwnedPointer<detail::Machine> machine) noexcept;
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
   ~Host();
@@ -214,7 +215,7 @@ class Host final : public detail::VirtualHost {
  private:
   friend class Simulation;
   friend class detail::Sim;
-  std::unique_ptr<detail::Machine> machine_;
+  tambour::detail::OwnedPointer<detail::Machine> machine_;
 };
 
 }  // namespace tambour::sim

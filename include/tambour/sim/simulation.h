@@ -12,7 +12,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,6 +19,7 @@
 #include <tambour/base/callback.h>
 #include <tambour/base/clock.h>
 #include <tambour/detail/namespaces.h>
+#include <tambour/detail/owned_pointer.h>
 #include <tambour/sim/host.h>  // IWYU pragma: export
 
 #pragma GCC visibility push(default)
@@ -169,7 +169,7 @@ class Simulation {
 
  private:
   friend class Host;
-  std::unique_ptr<detail::World> world_;
+  tambour::detail::OwnedPointer<detail::World> world_;
 };
 
 /// The seeds that simulate() runs.

@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <exception>
 #include <functional>
-#include <memory>
 #include <source_location>
 #include <stop_token>
 #include <type_traits>
@@ -17,6 +16,7 @@
 #include <tambour/base/callback.h>
 #include <tambour/base/clock.h>
 #include <tambour/base/result.h>
+#include <tambour/detail/owned_pointer.h>
 #include <tambour/detail/ready_node.h>
 #include <tambour/detail/stop_hook.h>
 #include <tambour/detail/task_list.h>
@@ -288,7 +288,7 @@ class TaskScope final : private detail::TaskObserver {
   Callback<void(std::exception_ptr)> handler_;
   Callback<void()> ended_;
   std::source_location created_at_;
-  std::unique_ptr<OtherPlace> places_;  ///< In which further tasks were spawned.
+  detail::OwnedPointer<OtherPlace> places_;  ///< In which further tasks were spawned.
   std::stop_callback<Forward> outer_;
 };
 

@@ -11,7 +11,8 @@
 
 namespace tambour::http {
 
-ClientResponse::ClientResponse(Url url, std::unique_ptr<detail::client::Exchange> exchange) noexcept
+ClientResponse::ClientResponse(
+    Url url, tambour::detail::OwnedPointer<detail::client::Exchange> exchange) noexcept
     : url_(std::move(url)), exchange_(std::move(exchange)) {}
 ClientResponse::ClientResponse(ClientResponse&& other) noexcept = default;
 ClientResponse& ClientResponse::operator=(ClientResponse&& other) noexcept = default;

@@ -63,7 +63,8 @@ Task<Result<Form>> read_encoded_form(Request& request, std::size_t bytes_max,
 
 }  // namespace
 
-FormReader::FormReader(Request& request, std::unique_ptr<MultipartParser> parser) noexcept
+FormReader::FormReader(Request& request,
+                       tambour::detail::OwnedPointer<MultipartParser> parser) noexcept
     : request_(&request), parser_(std::move(parser)) {}
 FormReader::FormReader(FormReader&& other) noexcept = default;
 FormReader& FormReader::operator=(FormReader&& other) noexcept = default;

@@ -182,7 +182,7 @@ Router& Router::host(std::string_view name) {
 }
 
 Handler Router::handler(std::source_location at) && {
-  const std::unique_ptr<State> state = std::exchange(state_, std::make_unique<State>());
+  const auto state = std::exchange(state_, std::make_unique<State>());
   auto routes = std::make_shared<Routes>();
   routes->tree = std::move(state->tree);
   routes->tree.build_index();

@@ -26,7 +26,7 @@ Connection& ConnectionCore::start(SocketStream&& stream,
   return start(std::move(stream), std::move(header), std::move(callbacks), owner, function);
 }
 
-Connection& ConnectionCore::start(Stream&& stream, std::unique_ptr<const ProxyHeader> header,
+Connection& ConnectionCore::start(Stream&& stream, OwnedPointer<const ProxyHeader> header,
                                   std::shared_ptr<const ConnectionCallbacks> callbacks,
                                   ConnectionOwner* owner, std::source_location function) {
   if (callbacks == nullptr) [[unlikely]]
@@ -57,7 +57,7 @@ Connection& ConnectionCore::start(Stream&& stream, std::unique_ptr<const ProxyHe
   return *self;
 }
 
-ConnectionCore::ConnectionCore(Stream&& stream, std::unique_ptr<const ProxyHeader> header,
+ConnectionCore::ConnectionCore(Stream&& stream, OwnedPointer<const ProxyHeader> header,
                                std::shared_ptr<const ConnectionCallbacks> callbacks)
     : Operation(OperationKind::poll, &run, callbacks->created_at),
       Connection(stream.loop()),

@@ -42,7 +42,7 @@ class ConnectionCore final : private Operation, private LoopOwned, public Connec
                            std::shared_ptr<const ConnectionCallbacks> callbacks,
                            ConnectionOwner* owner,
                            std::source_location function = std::source_location::current());
-  static Connection& start(Stream&& stream, std::unique_ptr<const ProxyHeader> header,
+  static Connection& start(Stream&& stream, OwnedPointer<const ProxyHeader> header,
                            std::shared_ptr<const ConnectionCallbacks> callbacks,
                            ConnectionOwner* owner,
                            std::source_location function = std::source_location::current());
@@ -76,7 +76,7 @@ class ConnectionCore final : private Operation, private LoopOwned, public Connec
   struct Deadlines;
   struct Extras;
   struct Upgrade;
-  ConnectionCore(Stream&& stream, std::unique_ptr<const ProxyHeader> header,
+  ConnectionCore(Stream&& stream, OwnedPointer<const ProxyHeader> header,
                  std::shared_ptr<const ConnectionCallbacks> callbacks);
   ~ConnectionCore() override;
 

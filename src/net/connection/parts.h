@@ -83,8 +83,8 @@ struct ConnectionCore::Extras {
   std::unique_ptr<Deadlines> deadlines{};
   /// Set while the connection is about to move to another loop.
   std::unique_ptr<Arrival> arrival{};
-  std::unique_ptr<const ProxyHeader> proxy_header{};
-  std::unique_ptr<io::TransportFilter> filter{};         ///< Of TLS.
+  OwnedPointer<const ProxyHeader> proxy_header{};
+  OwnedPointer<io::TransportFilter> filter{};            ///< Of TLS.
   std::unique_ptr<Upgrade> upgrade{};                    ///< Null if none is in progress.
   std::shared_ptr<ConnectionHandle::Mailbox> mailbox{};  ///< Null if handle() was never called.
 

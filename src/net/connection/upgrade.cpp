@@ -17,7 +17,7 @@ ConnectionCore::Upgrade::Upgrade(ConnectionCore& connection, Duration limit,
         connection.call_guarded([&connection] { connection.end_handshake(); });
       }) {}
 
-void ConnectionUpgrade::begin(Connection& upgraded, std::unique_ptr<io::TransportFilter> filter,
+void ConnectionUpgrade::begin(Connection& upgraded, OwnedPointer<io::TransportFilter> filter,
                               Duration limit, Callback<void(Connection&, Error)> done) {
   ConnectionCore& connection = ConnectionCore::of(upgraded);
   connection.check_thread("tls");

@@ -1,10 +1,9 @@
 // Begins TLS on an open connection, for layer tls.
 #pragma once
 
-#include <memory>
-
 #include <tambour/base/callback.h>
 #include <tambour/base/clock.h>
+#include <tambour/detail/owned_pointer.h>
 #include <tambour/detail/transport_filter.h>
 #include <tambour/net/connection.h>
 
@@ -14,7 +13,7 @@ struct ConnectionUpgrade {
   /// From now on the connection sends nothing but the handshake of `filter`, until it is complete
   /// or `limit` has passed; zero: no limit. `done` is invoked in a later iteration. If it gets an
   /// error, on_close follows. Throws std::bad_alloc; the connection is unchanged then.
-  static void begin(Connection& connection, std::unique_ptr<io::TransportFilter> filter,
+  static void begin(Connection& connection, OwnedPointer<io::TransportFilter> filter,
                     Duration limit, Callback<void(Connection&, Error)> done);
 };
 
