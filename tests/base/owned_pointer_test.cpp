@@ -7,8 +7,6 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/detail/owned_pointer.h>
-
 namespace tambour::owned_pointer_test {
 namespace {
 
