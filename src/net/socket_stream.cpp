@@ -2,6 +2,7 @@
 #include <tambour/net/socket_stream.h>
 
 #include <cerrno>
+#include <memory>
 #include <utility>
 
 #include "backend/system.h"
@@ -29,6 +30,10 @@ Result<Endpoint> SocketStream::peer_endpoint() const noexcept {
   if (!is_open()) return detail::base::failure(EBADF);
   if (proxy_header_ != nullptr && proxy_header_->source) return *proxy_header_->source;
   return detail::net::peer_endpoint(system(), fd());
+}
+
+void SocketStream::set_proxy_header(ProxyHeader header) {
+  proxy_header_ = std::make_unique<const ProxyHeader>(std::move(header));
 }
 
 void SocketStream::reset() noexcept {

@@ -224,7 +224,7 @@ Task<> Acceptor::read_header(SocketStream stream, ConnectionSlot slot, bool deci
     if (options_->on_rejected) options_->on_rejected(stream, header.error());
     co_return;
   }
-  stream.set_proxy_header(std::make_unique<const ProxyHeader>(std::move(*header)));
+  stream.set_proxy_header(std::move(*header));
   if (!decides_placement) {
     begin(std::move(stream), std::move(slot));
     co_return;

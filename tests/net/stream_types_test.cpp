@@ -38,7 +38,7 @@ template <class Handle>
 concept HasOptions = requires(Handle& handle) { handle.set_option(0, 0, 0); };
 template <class Handle>
 concept HasProxyHeader = requires(const Handle& handle) { handle.proxy_header(); } ||
-                         requires(Handle& handle) { handle.set_proxy_header(nullptr); };
+                         requires(Handle& handle) { handle.set_proxy_header({}); };
 template <class Handle>
 concept ReadsAndWrites = requires(Handle& handle, Buffer& buffer) {
   handle.read(buffer);
@@ -109,8 +109,7 @@ TAMBOUR_ON_EVERY_BACKEND(StreamTypes);
 TEST_P(StreamTypes, a_connection_takes_over_the_header_of_its_stream) {
   auto ends = test::open_stream_ends(loop());
   const Endpoint source = Endpoint::parse("192.0.2.1:1234").value();
-  ends.near.set_proxy_header(
-      std::make_unique<const ProxyHeader>(ProxyHeader{.source = source, .destination = source}));
+  ends.near.set_proxy_header({.source = source, .destination = source});
   EXPECT_EQ(ends.near.peer_endpoint(), source);
   Connection& connection =
       Connection::start(std::move(ends.near), std::make_shared<const ConnectionCallbacks>());

@@ -31,11 +31,9 @@ class SocketStream : public Stream {
 
   /// The header that a proxy sent at the start of the stream, or null if there was none; see
   /// net/proxy_protocol.h. Servers that require a header set it; code that reads the header itself
-  /// may call set_proxy_header().
+  /// may call set_proxy_header(), which throws std::bad_alloc.
   [[nodiscard]] const ProxyHeader* proxy_header() const noexcept { return proxy_header_.get(); }
-  void set_proxy_header(detail::OwnedPointer<const ProxyHeader> header) noexcept {
-    proxy_header_ = std::move(header);
-  }
+  void set_proxy_header(ProxyHeader header);
 
   /// Closes the stream so that the peer's reads fail with ECONNRESET. What the kernel still has to
   /// send is lost. Use it if the peer must not take what it has received for complete. Reads and
