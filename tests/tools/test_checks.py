@@ -384,6 +384,14 @@ void clean(Pot& pot);
                 self.assert_fault("comments", f"include/tambour/loop/pot.h{place}",
                                   f"{name} has no comment")
 
+    def test_symbols_of_adapters_without_a_comment(self) -> None:
+        header = self.HEADER.replace("namespace tambour {", "namespace tambour::adapters {")
+        path = "include/tambour/adapters/pot.h"
+        self.write(path, header)
+        self.assert_clean("comments")
+        self.write(path, header.replace("\n private:", "\n  int lids() const;\n private:"))
+        self.assert_fault("comments", f"{path}:26", "lids has no comment")
+
 
 class Names(CheckTest):
     HEADER = "include/tambour/http/url.h"
