@@ -187,7 +187,8 @@ async def change_version(browser: Browser, site: Path) -> list[str]:
 
 
 async def main(site: Path, pictures: Path | None) -> None:
-    with tempfile.TemporaryDirectory() as profile:
+    # The browser's own processes may still write when it has ended.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         with subprocess.Popen(
                 ["chromium", "--headless=new", "--no-sandbox", "--disable-gpu",
                  "--remote-debugging-port=0", f"--user-data-dir={profile}", "about:blank"],
