@@ -109,6 +109,15 @@ class Bootstrap(unittest.TestCase):
         self.assertEqual(peer.returncode, 0, peer.stderr)
         self.assertIn("these packages are optional", peer.stderr)
 
+    def test_builds_programs_with_the_compiler_that_it_has_installed(self) -> None:
+        self.fake_debian()
+        self.fake("go", '#!/bin/bash\ngrep -qx golang-go "$STATE/installed" &&\n'
+                        '  echo "go $*" >>"$STATE/calls"\n')
+        result = self.run_bootstrap("tests")
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertEqual(result.stderr, "")
+        self.assertTrue(self.calls()[-1].startswith("go install "), self.calls())
+
     def test_uses_sudo_if_not_root(self) -> None:
         self.fake_debian()
         self.fake("sudo", '#!/bin/bash\necho sudo >>"$STATE/calls"\nshift\n"$@"\n')
