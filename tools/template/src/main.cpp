@@ -1,9 +1,12 @@
 // Serves the service until SIGTERM or SIGINT, and then drains it: the requests in progress are
 // answered, new connections are refused.
 //
-//   @NAME@ [ADDRESS [ADDRESS OF METRICS AND HEALTH]]
+//   @NAME@ [ADDRESS [ADDRESS OF METRICS AND HEALTH [SECONDS]]]
+//
+// SECONDS: how long /health reports the drain before the server stops accepting; 1 by default.
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <utility>
 
@@ -16,14 +19,15 @@ using namespace tambour;
 using namespace std::chrono_literals;
 
 /// When the process gets a signal, /health answers 503 before the server stops accepting, so that
-/// load balancers notice.
+/// load balancers notice. Another signal ends this time.
 struct Draining {
   Service& service;
   http::Server& server;
+  Duration notice;
 
   Task<> shut_down(Duration grace) {
     service.drain();
-    co_await sleep_for(1s);
+    co_await sleep_for(notice);
     co_await server.shut_down(grace);
   }
 };
@@ -32,6 +36,7 @@ int main(int argc, char** argv) try {
   const Endpoint at = or_throw(Endpoint::parse(argc > 1 ? argv[1] : "127.0.0.1:8080"), "address");
   const Endpoint operators =
       or_throw(Endpoint::parse(argc > 2 ? argv[2] : "127.0.0.1:9090"), "address of metrics");
+  const std::chrono::seconds notice(argc > 3 ? std::strtoul(argv[3], nullptr, 10) : 1);
 
   EventLoop loop;
   metrics::Registry registry;
@@ -45,7 +50,7 @@ int main(int argc, char** argv) try {
   std::fprintf(stderr, "listening on %s, metrics on %s\n", server.endpoint().to_string().c_str(),
                operator_server.endpoint().to_string().c_str());
 
-  Draining draining{service, server};
+  Draining draining{service, server, notice};
   or_throw(run_until_signal(loop, 10s, draining));
 } catch (const std::exception& error) {
   return std::fprintf(stderr, "%s\n", error.what()), 1;
