@@ -127,7 +127,11 @@ bool Exposition::next(std::string& text, std::size_t series_max) {
       }
       continue;
     }
+    // A function that is added meanwhile may be in a place that is still to come, although its
+    // series was already written: with the function that was removed before.
+    if (series_ == 0) functions_ = family->functions_added();
     for (; const auto computed = family->computed(series_); ++series_) {
+      if (computed->number >= functions_) continue;
       if (left == 0 && !computed->function->is_removed()) return true;
       HistogramValue value;
       if (!computed->function->compute(value)) continue;

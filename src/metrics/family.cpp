@@ -63,11 +63,7 @@ void Registered::remove() noexcept {
   const std::lock_guard lock(mutex_);
   number_ = nullptr;
   buckets_ = nullptr;
-}
-
-bool Registered::is_removed() const noexcept {
-  const std::lock_guard lock(mutex_);
-  return !number_ && !buckets_;
+  is_removed_.store(true, std::memory_order_relaxed);
 }
 
 bool Registered::compute(HistogramValue& value) {
@@ -83,17 +79,30 @@ bool Registered::compute(HistogramValue& value) {
 
 bool Family::add_function(Computed computed) {
   computed.labels = label_text(description_.labels, computed.values);
-  auto added = std::make_shared<const Computed>(std::move(computed));
   const std::lock_guard lock(mutex_);
-  const auto found = std::ranges::find(
-      functions_, added->values, [](const auto& entry) -> const auto& { return entry->values; });
-  if (found == functions_.end()) {
-    functions_.push_back(std::move(added));
-    return true;
+  computed.number = functions_added_;
+  auto added = std::make_shared<const Computed>(std::move(computed));
+  // An exposition in progress counts the functions that it has passed, so they keep their places.
+  std::shared_ptr<const Computed>* removed = nullptr;
+  for (std::shared_ptr<const Computed>& entry : functions_) {
+    if (entry->function->is_removed()) {
+      if (removed == nullptr) removed = &entry;
+    } else if (entry->values == added->values) {
+      return false;
+    }
   }
-  if (!(*found)->function->is_removed()) return false;
-  *found = std::move(added);
+  if (removed != nullptr) {
+    *removed = std::move(added);
+  } else {
+    functions_.push_back(std::move(added));
+  }
+  ++functions_added_;
   return true;
+}
+
+std::uint64_t Family::functions_added() const {
+  const std::lock_guard lock(mutex_);
+  return functions_added_;
 }
 
 std::shared_ptr<const Computed> Family::computed(std::size_t index) const {

@@ -1,7 +1,9 @@
 // A metric with its series, as the registry keeps it.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -31,12 +33,15 @@ class Registered {
 
   /// Waits for a call by another thread.
   void remove() noexcept;
-  [[nodiscard]] bool is_removed() const noexcept;
+  [[nodiscard]] bool is_removed() const noexcept {
+    return is_removed_.load(std::memory_order_relaxed);
+  }
   /// Returns false if the function was removed. A number is the sum.
   bool compute(HistogramValue& value);
 
  private:
-  mutable std::mutex mutex_;
+  std::atomic<bool> is_removed_ = false;
+  std::mutex mutex_;
   Number number_;    ///< Of counters and gauges.
   Buckets buckets_;  ///< Of histograms.
 };
@@ -45,7 +50,8 @@ class Registered {
 struct Computed {
   std::vector<std::string> values;  ///< Of the labels.
   std::shared_ptr<Registered> function;
-  std::string labels{};  ///< See label_text().
+  std::string labels{};      ///< See label_text().
+  std::uint64_t number = 0;  ///< Of those that were added to the family, from 0.
 };
 
 struct Series {
@@ -74,9 +80,13 @@ class Family {
     return format == Format::open_metrics ? open_metrics_texts_ : texts_;
   }
   [[nodiscard]] bool is_computed() const noexcept { return is_computed_; }
-  /// Adds a function for these values. Returns false if there is one, unless it was removed.
+  /// Adds a function for these values, in the place of one that was removed if there is one: a
+  /// program that registers and removes functions again and again needs no more memory. Returns
+  /// false if there is a function for these values that was not removed.
   [[nodiscard]] bool add_function(Computed computed);
-  /// The function with this number; null if there is none.
+  /// How many functions were added until now.
+  [[nodiscard]] std::uint64_t functions_added() const;
+  /// The function in this place; null if there is none.
   [[nodiscard]] std::shared_ptr<const Computed> computed(std::size_t index) const;
 
   /// Returns the series with these values, which it adds if there is none.
@@ -101,6 +111,7 @@ class Family {
   const bool is_computed_;
   mutable std::mutex mutex_;
   std::vector<std::shared_ptr<const Computed>> functions_;
+  std::uint64_t functions_added_ = 0;
   CellBlocks cells_;
   std::vector<std::unique_ptr<Series>> series_;
   std::map<std::vector<std::string>, const Series*, std::less<>> by_values_;

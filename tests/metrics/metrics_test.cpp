@@ -245,6 +245,34 @@ TEST(Metrics, are_computed_for_labels_as_well) {
   EXPECT_EQ(format_metrics(registry), head + "queued{pool=\"files\"} 6\n" + rest);
 }
 
+/// A program may register and remove functions with other labels for as long as it runs.
+TEST(Metrics, of_functions_take_the_place_of_removed_ones) {
+  Registry registry;
+  const auto add = [&](const std::string& pool) {
+    return registry.gauge_function("queued", "", {{"pool", pool}}, [] { return 3.0; });
+  };
+  const auto series = [](const std::string& pool) { return "queued{pool=\"" + pool + "\"} 3\n"; };
+  metrics::Registration first = add("a");
+  const metrics::Registration second = add("b");
+  metrics::Registration third = add("c");
+  first = {};
+  first = add("d");
+  const std::string head = "# TYPE queued gauge\n";
+  EXPECT_EQ(format_metrics(registry), head + series("d") + series("b") + series("c"));
+  // A series is written once, even if it is removed and added in another place meanwhile.
+  std::string text;
+  Exposition exposition(registry);
+  EXPECT_TRUE(exposition.next(text, 1));
+  first = {};
+  first = add("e");
+  third = {};
+  third = add("d");
+  while (exposition.next(text, 1)) {
+  }
+  EXPECT_EQ(text, head + series("d") + series("b"));
+  EXPECT_EQ(format_metrics(registry), head + series("e") + series("b") + series("d"));
+}
+
 TEST(MetricsDeathTest, of_functions_with_the_same_labels_abort) {
   Registry registry;
   const auto add = [&](const metrics::Labels& labels) {

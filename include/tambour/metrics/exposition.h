@@ -38,9 +38,10 @@ class Exposition {
  private:
   const Registry& registry_;
   Format format_;
-  std::size_t family_ = 0;  ///< The next one,
-  std::size_t series_ = 0;  ///< from this series on.
-  bool has_head_ = false;   ///< The lines that describe the metric were written.
+  std::size_t family_ = 0;       ///< The next one,
+  std::size_t series_ = 0;       ///< from this series on.
+  std::uint64_t functions_ = 0;  ///< The number of functions that compute it, when it began.
+  bool has_head_ = false;        ///< The lines that describe the metric were written.
 };
 
 /// All metrics. Throws std::bad_alloc.
