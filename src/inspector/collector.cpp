@@ -123,6 +123,31 @@ constexpr std::array resolver_rows = {
                        &value_of<&ResolverStats::in_flight>},
 };
 
+using DnsServerStats = dns::ServerStats;
+constexpr std::array dns_server_rows = {
+    Row<DnsServerStats>{"tambour_dns_server_udp_queries_total", "Queries that came over UDP.",
+                        &value_of<&DnsServerStats::udp_queries>},
+    Row<DnsServerStats>{"tambour_dns_server_tcp_queries_total", "Queries that came over TCP.",
+                        &value_of<&DnsServerStats::tcp_queries>},
+    Row<DnsServerStats>{"tambour_dns_server_tcp_connections_total",
+                        "Connections that were accepted.",
+                        &value_of<&DnsServerStats::tcp_connections>},
+    Row<DnsServerStats>{"tambour_dns_server_malformed_queries_total",
+                        "Messages that were dropped or answered with FORMERR.",
+                        &value_of<&DnsServerStats::malformed>},
+    Row<DnsServerStats>{"tambour_dns_server_truncated_responses_total",
+                        "Responses over UDP that did not fit.",
+                        &value_of<&DnsServerStats::truncated>},
+    Row<DnsServerStats>{"tambour_dns_server_rate_limited_queries_total",
+                        "Queries that the rate limit dropped, or answered without records.",
+                        &value_of<&DnsServerStats::rate_limited>},
+    Row<DnsServerStats>{"tambour_dns_server_overloaded_queries_total",
+                        "Queries that were dropped because of tasks_max.",
+                        &value_of<&DnsServerStats::overloaded>},
+    Row<DnsServerStats>{"tambour_dns_server_exceptions_total", "Exceptions of handlers.",
+                        &value_of<&DnsServerStats::handler_exceptions>},
+};
+
 struct ClientStats {
   std::size_t connections = 0;
   std::size_t idle = 0;
@@ -244,6 +269,11 @@ void Collector::add(EventLoop& loop, const dns::Resolver& resolver, const std::s
   state_->add_sampled(loop, resolver_rows, {{"resolver", name}},
                       [&resolver] { return resolver.stats(); });
   state_->add_name_servers(loop, resolver, name);
+}
+
+void Collector::add(EventLoop& loop, const dns::Server& server, const std::string& name) {
+  state_->add_sampled(loop, dns_server_rows, {{"server", name}},
+                      [&server] { return server.stats(); });
 }
 
 void Collector::add(EventLoop& loop, const http::Client& client, const std::string& name) {

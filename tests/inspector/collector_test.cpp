@@ -110,6 +110,24 @@ TEST_F(Collectors, read_objects_of_loops_on_their_threads) {
   EXPECT_EQ(value("tambour_dns_queries_in_flight{resolver=\"main\"}"), 0);
 }
 
+TEST_F(Collectors, count_the_queries_of_dns_servers) {
+  auto server = or_throw(dns::Server::listen(
+      loop_, Endpoint::loopback_v4(0),
+      [](const dns::Request&, dns::Message& response) { response.rcode = dns::Rcode::refused; }));
+  dns::Resolver resolver(loop_, {.servers = {server.endpoint()}});
+  Collector collector(registry_);
+  collector.add(loop_, server, "zone");
+  const auto ask = [](dns::Resolver& asked) -> Task<> {
+    static_cast<void>(co_await asked.query("a.example", dns::Type::a));
+  };
+  block_on(loop_, ask(resolver));
+  EXPECT_EQ(value("tambour_dns_server_udp_queries_total{server=\"zone\"}"), 0);
+  block_on(loop_, collector.refresh());
+  EXPECT_GE(value("tambour_dns_server_udp_queries_total{server=\"zone\"}"), 1);
+  EXPECT_EQ(value("tambour_dns_server_tcp_queries_total{server=\"zone\"}"), 0);
+  EXPECT_EQ(value("tambour_dns_server_malformed_queries_total{server=\"zone\"}"), 0);
+}
+
 /// A resolver, a client and a server of a loop that is scraped by another one.
 TEST_F(Collectors, answer_on_every_loop_and_without_waiting_for_one_that_is_blocked) {
   std::optional<Collector> collector(registry_);
@@ -166,6 +184,9 @@ TEST_F(Collectors, have_names_as_promtool_wants_them) {
   collector.add(WorkerPool::shared(), "shared");
   http::Client client(loop_);
   collector.add(loop_, client, "api");
+  const auto zone = or_throw(dns::Server::listen(loop_, Endpoint::loopback_v4(0),
+                                                 [](const dns::Request&, dns::Message&) {}));
+  collector.add(loop_, zone, "zone");
   http::WebSocketTopic topic(loop_);
   collector.add(topic, "news");
   const http::Metrics requests(registry_);

@@ -17,6 +17,7 @@
 #include <tambour/base/clock.h>
 #include <tambour/base/cxx23.h>
 #include <tambour/dns/resolver.h>
+#include <tambour/dns/server.h>
 #include <tambour/http/client.h>
 #include <tambour/http/handler.h>
 #include <tambour/http/reverse_proxy.h>
@@ -74,6 +75,7 @@ class Collector {
   void add(EventLoop& loop, const StreamServerBase& server, const std::string& name);
   void add(EventLoop& loop, const http::Server& server, const std::string& name);
   void add(EventLoop& loop, const dns::Resolver& resolver, const std::string& name);
+  void add(EventLoop& loop, const dns::Server& server, const std::string& name);
   void add(EventLoop& loop, const http::Client& client, const std::string& name);
   void add(EventLoop& loop, const http::ReverseProxy& proxy, const std::string& name);
 
