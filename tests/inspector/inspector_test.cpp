@@ -87,13 +87,14 @@ TEST(PageSelectors, select_what_sorting_all_rows_would) {
   }
 }
 
-/// Processor time of the callbacks of iterations: unlike the lag histogram, without the time for
-/// which the machine ran other threads. It includes interrupts, and what a hypervisor takes.
+/// How long the callbacks of iterations take, and how much of that is processor time of the thread:
+/// the rest passed while the machine ran other threads. Processor time includes interrupts, and
+/// what a hypervisor takes.
 class IterationTimes {
  public:
   explicit IterationTimes(EventLoop& loop)
       : begin_(loop, HookPoint::check, [this] { begin(); }),
-        end_(loop, HookPoint::prepare, [this] { note(now_ns()); }) {
+        end_(loop, HookPoint::prepare, [this] { note(now(CLOCK_MONOTONIC)); }) {
     begin_.start();
     end_.start();
   }
@@ -103,20 +104,21 @@ class IterationTimes {
 
   struct Long {
     std::int64_t ns = 0;
+    std::int64_t cpu_ns = 0;
     long page_faults = 0;
     long preemptions = 0;
     std::string path{};
   };
   int iterations = 0;
   std::vector<Long> longer_than_1_ms;
-  std::int64_t longest_ns = 0;
+  std::int64_t longest_cpu_ns = 0;
   std::string path{};  ///< What is requested.
 
  private:
-  static std::int64_t now_ns() {
-    timespec used{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-    return std::int64_t{used.tv_sec} * 1'000'000'000 + used.tv_nsec;
+  static std::int64_t now(clockid_t clock) {
+    timespec time{};
+    clock_gettime(clock, &time);
+    return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
   }
   static rusage usage() {
     rusage used{};
@@ -125,22 +127,26 @@ class IterationTimes {
   }
   void begin() {
     before_ = usage();
-    began_ns_ = now_ns();
+    cpu_before_ns_ = now(CLOCK_THREAD_CPUTIME_ID);
+    began_ns_ = now(CLOCK_MONOTONIC);
   }
   void note(std::int64_t ended_ns) {
     if (began_ns_ == 0) return;
+    const std::int64_t cpu_ns = now(CLOCK_THREAD_CPUTIME_ID) - cpu_before_ns_;
     const std::int64_t took_ns = ended_ns - std::exchange(began_ns_, 0);
     ++iterations;
-    longest_ns = std::max(longest_ns, took_ns);
+    longest_cpu_ns = std::max(longest_cpu_ns, cpu_ns);
     if (took_ns <= 1'000'000) return;
     const rusage after = usage();
     longer_than_1_ms.push_back({.ns = took_ns,
+                                .cpu_ns = cpu_ns,
                                 .page_faults = after.ru_minflt - before_.ru_minflt,
                                 .preemptions = after.ru_nivcsw - before_.ru_nivcsw,
                                 .path = path});
   }
 
   rusage before_{};
+  std::int64_t cpu_before_ns_ = 0;
   std::int64_t began_ns_ = 0;
   Hook begin_;
   Hook end_;
@@ -175,13 +181,17 @@ TEST_F(Inspectors, make_lists_in_slices) {
   RecordProperty("loops", lags);
   after_page_ = nullptr;
   if (wanted == nullptr) return;
-  std::printf("%s\n%d iterations, %zu of them above 1 ms of processor time; longest %.3f ms\n",
-              lags.c_str(), times.iterations, times.longer_than_1_ms.size(),
-              static_cast<double>(times.longest_ns) / 1e6);
+  const auto busy = std::ranges::count_if(
+      times.longer_than_1_ms, [](const auto& entry) { return entry.cpu_ns > 1'000'000; });
+  std::printf(
+      "%s\n%d iterations, %zu of them above 1 ms, %td above 1 ms of processor time; longest "
+      "%.3f ms of processor time\n",
+      lags.c_str(), times.iterations, times.longer_than_1_ms.size(), busy,
+      static_cast<double>(times.longest_cpu_ns) / 1e6);
   for (const auto& entry : times.longer_than_1_ms)
-    std::printf("%.3f ms, %ld page faults, %ld preemptions: %s\n",
-                static_cast<double>(entry.ns) / 1e6, entry.page_faults, entry.preemptions,
-                entry.path.c_str());
+    std::printf("%.3f ms, %.3f ms of processor time, %ld page faults, %ld preemptions: %s\n",
+                static_cast<double>(entry.ns) / 1e6, static_cast<double>(entry.cpu_ns) / 1e6,
+                entry.page_faults, entry.preemptions, entry.path.c_str());
 }
 
 TEST_F(Inspectors, make_profiles_if_the_process_has_a_profiler) {
