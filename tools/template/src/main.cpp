@@ -4,10 +4,14 @@
 //   @NAME@ [ADDRESS [ADDRESS OF METRICS AND HEALTH [SECONDS]]]
 //
 // SECONDS: how long /health reports the drain before the server stops accepting; 1 by default.
+#include <charconv>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 #include <tambour/process/run_until_signal.h>
@@ -32,11 +36,19 @@ struct Draining {
   }
 };
 
+static std::chrono::seconds parse_seconds(std::string_view text) {
+  unsigned seconds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  if (error != std::errc() || end != text.data() + text.size())
+    throw std::invalid_argument("not a number of seconds: " + std::string(text));
+  return std::chrono::seconds(seconds);
+}
+
 int main(int argc, char** argv) try {
   const Endpoint at = or_throw(Endpoint::parse(argc > 1 ? argv[1] : "127.0.0.1:8080"), "address");
   const Endpoint operators =
       or_throw(Endpoint::parse(argc > 2 ? argv[2] : "127.0.0.1:9090"), "address of metrics");
-  const std::chrono::seconds notice(argc > 3 ? std::strtoul(argv[3], nullptr, 10) : 1);
+  const std::chrono::seconds notice = argc > 3 ? parse_seconds(argv[3]) : 1s;
 
   EventLoop loop;
   metrics::Registry registry;
