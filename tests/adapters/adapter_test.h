@@ -72,6 +72,27 @@ Task<Outcomes> run_in_flight(EventLoop& loop, Operate operate, std::size_t count
   co_return outcomes;
 }
 
+/// Performs `count` operations that succeed in each of `tasks` tasks: one that fails is repeated
+/// after a pause. `outcomes` shows meanwhile how many have ended.
+template <class Operate>
+Task<> run_until_done(EventLoop& loop, Operate operate, std::size_t count, Outcomes& outcomes,
+                      int tasks = 100) {
+  auto persist = [&]() -> Task<> {
+    for (std::size_t i = 0; i < count;) {
+      auto operation = operate();
+      const auto result = co_await std::move(operation);
+      ++(result ? outcomes.done : outcomes.failed);
+      if (result)
+        ++i;
+      else
+        static_cast<void>(co_await sleep_for(std::chrono::milliseconds(1)));
+    }
+  };
+  TaskScope scope(loop);
+  for (int i = 0; i < tasks; ++i) scope.spawn(persist());
+  static_cast<void>(co_await scope.join());
+}
+
 /// Repeats a function that returns a Task<bool>, until it succeeds: a server may be starting.
 template <class Attempt>
 Task<bool> retry(Attempt attempt) {

@@ -116,6 +116,23 @@ TEST_F(Cares, lookups_fail_without_the_server_and_succeed_after_its_restart) {
   }());
 }
 
+TEST_F(Cares, a_restart_in_the_middle_of_a_hundred_lookups_in_flight_loses_none) {
+  run([this]() -> Task<> {
+    const auto channel = open();
+    const std::size_t count = test::scaled(100);
+    test::Outcomes outcomes;
+    const auto resolve = [&] { return channel->resolve("www.example.test", {}, ipv4()); };
+    auto restart = [&]() -> Task<> {
+      while (outcomes.done < 20 * count) static_cast<void>(co_await sleep_for(1ms));
+      server.reset();
+      while (outcomes.failed < 100) static_cast<void>(co_await sleep_for(1ms));
+      start_server();
+    };
+    co_await when_all(test::run_until_done(loop, resolve, count, outcomes), restart());
+    EXPECT_EQ(outcomes.done, 100 * count);
+  }());
+}
+
 TEST_F(Cares, a_server_that_does_not_answer_is_asked_until_the_time_limit) {
   run([this]() -> Task<> {
     server.reset();

@@ -153,6 +153,34 @@ TEST_F(Nats, a_restart_of_the_server_fails_requests_and_subscriptions_continue) 
   }());
 }
 
+TEST_F(Nats, a_restart_in_the_middle_of_a_hundred_requests_in_flight_loses_none) {
+  run([this]() -> Task<> {
+    NatsClient client(loop);
+    NatsClient service(loop);
+    EXPECT_TRUE(co_await connected(client));
+    EXPECT_TRUE(co_await connected(service));
+    auto subscription = service.subscribe("echo");
+    EXPECT_TRUE(co_await service.flush());
+    TaskScope scope(loop);
+    scope.spawn(answer(service, std::move(*subscription)));
+    const std::size_t count = test::scaled(100);
+    test::Outcomes outcomes;
+    // After the restart, a request may reach the server before the subscription of the service.
+    const auto operate = [&] { return timeout(1s, client.request("echo", "hello")); };
+    auto restart = [&]() -> Task<> {
+      while (outcomes.done < 20 * count) static_cast<void>(co_await sleep_for(1ms));
+      server->end(SIGKILL);
+      while (client.is_connected()) static_cast<void>(co_await sleep_for(1ms));
+      start_server();
+    };
+    co_await when_all(test::run_until_done(loop, operate, count, outcomes), restart());
+    EXPECT_EQ(outcomes.done, 100 * count);
+    EXPECT_GT(outcomes.failed, 0U);
+    service.close();
+    static_cast<void>(co_await scope.join());
+  }());
+}
+
 TEST_F(Nats, closing_cancels_requests_and_connecting_may_be_stopped) {
   run([this]() -> Task<> {
     auto client = std::make_unique<NatsClient>(loop);

@@ -153,6 +153,26 @@ TEST_F(Kafka, messages_are_sent_again_after_a_restart_of_the_broker) {
   }());
 }
 
+TEST_F(Kafka, a_restart_in_the_middle_of_a_hundred_messages_in_flight_loses_none) {
+  run([this]() -> Task<> {
+    const auto producer = open_producer({{"linger.ms", "0"}});
+    const std::size_t count = test::scaled(100);
+    test::Outcomes outcomes;
+    const auto operate = [&] { return producer->produce("events", "hello"); };
+    auto restart = [&]() -> Task<> {
+      while (outcomes.done < 20 * count) static_cast<void>(co_await sleep_for(1ms));
+      rd_kafka_mock_broker_set_down(cluster.get(), 1);
+      // All tasks wait for the broker.
+      while (producer->in_flight() < 100) static_cast<void>(co_await sleep_for(1ms));
+      rd_kafka_mock_broker_set_up(cluster.get(), 1);
+    };
+    co_await when_all(test::run_until_done(loop, operate, count, outcomes), restart());
+    EXPECT_EQ(outcomes.done, 100 * count);
+    EXPECT_EQ(outcomes.failed, 0U);
+    EXPECT_EQ(producer->in_flight(), 0U);
+  }());
+}
+
 TEST_F(Kafka, destroying_the_producer_cancels_what_is_in_flight) {
   run([this]() -> Task<> {
     auto producer = open_producer({{"linger.ms", "10000"}});

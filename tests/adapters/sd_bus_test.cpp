@@ -169,6 +169,25 @@ TEST_F(SdBuses, a_restart_of_the_daemon_fails_what_is_in_flight) {
   }());
 }
 
+TEST_F(SdBuses, a_restart_in_the_middle_of_a_hundred_calls_in_flight_loses_none) {
+  run([this]() -> Task<> {
+    auto bus = co_await connected();
+    const std::size_t count = test::scaled(100);
+    test::Outcomes outcomes;
+    const auto operate = [&] { return call(*bus, "GetId"); };
+    auto restart = [&]() -> Task<> {
+      while (outcomes.done < 20 * count) static_cast<void>(co_await sleep_for(1ms));
+      server->end(SIGKILL);
+      while (bus->is_started()) static_cast<void>(co_await sleep_for(1ms));
+      start_server();
+      bus = co_await connected();
+    };
+    co_await when_all(test::run_until_done(loop, operate, count, outcomes), restart());
+    EXPECT_EQ(outcomes.done, 100 * count);
+    EXPECT_GT(outcomes.failed, 0U);
+  }());
+}
+
 TEST_F(SdBuses, destroying_the_bus_cancels_calls_and_is_allowed_anywhere) {
   run([this]() -> Task<> {
     auto bus = co_await connected();
