@@ -51,6 +51,14 @@ TEST_F(Libpq, queries_have_parameters_rows_and_errors) {
     if (!sum) co_return ADD_FAILURE() << sum.error().message, void();
     EXPECT_EQ(value(*sum), "42");
     EXPECT_EQ(PQgetisnull(sum->get(), 0, 1), 1);
+    adapters::PgParameters numbers;
+    std::string terms = "select 0";
+    for (int i = 1; i <= 20; ++i) {
+      numbers.emplace_back(std::to_string(i));
+      terms += " + $" + std::to_string(i) + "::int";
+    }
+    auto total = co_await connection->query(terms, std::move(numbers));
+    EXPECT_EQ(value(*total), "210");
     auto many =
         co_await connection->query("select repeat('x', 1000) from generate_series(1, 5000)");
     EXPECT_EQ(PQntuples(many->get()), 5000);
@@ -225,6 +233,12 @@ TEST_F(Libpq, a_query_may_be_moved_stopped_and_destroyed) {
     auto moved = std::move(first);
     auto one = co_await std::move(moved);
     EXPECT_EQ(value(*one), "1");
+    // Text that may change until the query is awaited is copied.
+    char text[] = "select 3";
+    auto kept = connection->query(text);
+    text[7] = '4';
+    auto three = co_await std::move(kept);
+    EXPECT_EQ(value(*three), "3");
     std::stop_source stop;
     stop.request_stop();
     auto slow = connection->query("select pg_sleep(0.01)");

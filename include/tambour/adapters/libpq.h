@@ -65,18 +65,19 @@ class PgConnection {
   }
 
   /// Sends a query and returns its last result, or the first error. Without parameters, `text` may
-  /// have several statements. Sent when the result is awaited.
-  template <std::convertible_to<std::string> Text>
+  /// have several statements. Sent when the result is awaited: `text` is copied, unless it is an
+  /// array of const characters, such as a literal.
+  template <std::convertible_to<PgText> Text>
   PgQuery query(Text&& text) {
     return PgQuery(session_, std::forward<Text>(text));
   }
-  PgQuery query(std::string text, PgParameters parameters) noexcept {
+  PgQuery query(PgText text, PgParameters parameters) noexcept {
     return PgQuery(session_, std::move(text), std::move(parameters));
   }
   /// query("select $1::int + $2", "1", std::nullopt)
   template <std::convertible_to<std::optional<std::string>>... Values>
     requires(sizeof...(Values) > 0)
-  PgQuery query(std::string text, Values&&... values) {
+  PgQuery query(PgText text, Values&&... values) {
     return query(std::move(text), parameters_of(std::forward<Values>(values)...));
   }
   /// Sends a query whose results are then read with next_rows(): one result for each row after
@@ -86,7 +87,7 @@ class PgConnection {
       auto drained = co_await session_.drain();
       if (!drained) co_return drained;
     }
-    if (!session_.send(text, parameters)) co_return std::unexpected(session_.error());
+    if (!session_.send(text.c_str(), parameters)) co_return std::unexpected(session_.error());
     if (PQflush(get()) == 0) co_return {};
     auto flushed = co_await session_.flush();
     co_return flushed;
@@ -100,7 +101,7 @@ class PgConnection {
   /// only that their results fit into memory.
   PgResult<> enter_pipeline() { return session_.checked(PQenterPipelineMode(get())); }
   PgResult<> queue(const std::string& text, const PgParameters& parameters = {}) {
-    return session_.checked(session_.send_with_parameters(text, parameters));
+    return session_.checked(session_.send_with_parameters(text.c_str(), parameters));
   }
   template <std::convertible_to<std::optional<std::string>>... Values>
     requires(sizeof...(Values) > 0)

@@ -3,7 +3,9 @@
 
 #include <libpq-fe.h>
 
+#include <concepts>
 #include <coroutine>
+#include <cstddef>
 #include <optional>
 #include <source_location>
 #include <string>
@@ -90,11 +92,31 @@ class PgResults final : public WatchedSocket::Waiter {
 
 namespace tambour::adapters {
 
+/// The text of a query. An array of const characters, such as a literal, is not copied: it must
+/// exist until the query is awaited.
+class PgText {
+ public:
+  template <std::size_t size>
+  PgText(const char (&array)[size]) noexcept  // NOLINT(google-explicit-constructor)
+      : array_(array) {}
+  template <std::convertible_to<std::string> Text>
+  PgText(Text&& text)  // NOLINT(google-explicit-constructor)
+      : copy_(std::forward<Text>(text)) {}
+
+  [[nodiscard]] const char* c_str() const noexcept {
+    return array_ != nullptr ? array_ : copy_.c_str();
+  }
+
+ private:
+  const char* array_ = nullptr;
+  std::string copy_;
+};
+
 /// What PgConnection::query() returns: sends the query when it is awaited, once and as an rvalue.
 /// May be moved until then. The connection must stay where it is.
 class [[nodiscard("a query is sent when it is awaited")]] PgQuery {
  public:
-  /// PgConnection::query() calls it. `text`: what a std::string is constructed from.
+  /// PgConnection::query() calls it. `text`: what a PgText is constructed from.
   template <class Text>
   explicit PgQuery(detail::PgSession& session, Text&& text, PgParameters&& parameters = {})
       : session_(session),
@@ -111,7 +133,7 @@ class [[nodiscard("a query is sent when it is awaited")]] PgQuery {
   bool await_suspend(std::coroutine_handle<Promise> awaiting,
                      std::source_location at = std::source_location::current()) {
     // libpq refuses it while a query that was stopped is active.
-    is_sent_ = session_.send(text_, parameters_);
+    is_sent_ = session_.send(text_.c_str(), parameters_);
     if (is_sent_ && PQflush(session_.get()) == 0) [[likely]]
       return results_.await_suspend(awaiting, at);
     if (!is_sent_ && PQtransactionStatus(session_.get()) != PQTRANS_ACTIVE) return false;
@@ -128,12 +150,12 @@ class [[nodiscard("a query is sent when it is awaited")]] PgQuery {
 
  private:
   /// After a query that was stopped, and for one that the socket does not accept at once.
-  static Task<PgResult<PgRows>> finish(detail::PgSession& session, std::string text,
+  static Task<PgResult<PgRows>> finish(detail::PgSession& session, PgText text,
                                        PgParameters parameters, bool is_sent) {
     if (!is_sent) {
       auto drained = co_await session.drain();
       if (!drained) co_return std::unexpected(std::move(drained.error()));
-      if (!session.send(text, parameters)) co_return std::unexpected(session.error());
+      if (!session.send(text.c_str(), parameters)) co_return std::unexpected(session.error());
     }
     auto flushed = co_await session.flush();
     if (!flushed) co_return std::unexpected(std::move(flushed.error()));
@@ -142,7 +164,7 @@ class [[nodiscard("a query is sent when it is awaited")]] PgQuery {
   }
 
   detail::PgSession& session_;
-  std::string text_;
+  PgText text_;
   PgParameters parameters_;
   bool is_sent_ = false;
   detail::PgResults results_;

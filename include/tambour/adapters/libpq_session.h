@@ -3,6 +3,8 @@
 
 #include <libpq-fe.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <memory>
@@ -61,16 +63,19 @@ class PgSession {
     co_return checked(PQsetnonblocking(get(), 1) == 0 ? 1 : 0);
   }
 
-  bool send(const std::string& text, const PgParameters& parameters) {
-    if (parameters.empty()) return PQsendQuery(get(), text.c_str()) != 0;
+  bool send(const char* text, const PgParameters& parameters) {
+    if (parameters.empty()) return PQsendQuery(get(), text) != 0;
     return send_with_parameters(text, parameters) != 0;
   }
-  int send_with_parameters(const std::string& text, const PgParameters& parameters) {
-    std::vector<const char*> values;
-    values.reserve(parameters.size());
-    for (const auto& value : parameters) values.push_back(value ? value->c_str() : nullptr);
-    return PQsendQueryParams(get(), text.c_str(), static_cast<int>(values.size()), nullptr,
-                             values.data(), nullptr, nullptr, 0);
+  int send_with_parameters(const char* text, const PgParameters& parameters) {
+    std::array<const char*, 16> few;
+    std::vector<const char*> many;
+    if (parameters.size() > few.size()) many.resize(parameters.size());
+    const char** const values = many.empty() ? few.data() : many.data();
+    std::ranges::transform(parameters, values,
+                           [](const auto& value) { return value ? value->c_str() : nullptr; });
+    return PQsendQueryParams(get(), text, static_cast<int>(parameters.size()), nullptr, values,
+                             nullptr, nullptr, 0);
   }
 
   [[nodiscard]] WatchedSocket& socket() noexcept { return *socket_; }
