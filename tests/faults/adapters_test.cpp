@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <exception>
+#include <fstream>
 #include <future>
 #include <memory>
 #include <new>
@@ -20,6 +21,7 @@
 #include <tambour/adapters/curl.h>
 #include <tambour/adapters/hiredis.h>
 #include <tambour/adapters/libpq.h>
+#include <tambour/adapters/mosquitto.h>
 #include <tambour/tambour.h>
 
 #include "adapters/postgres_server.h"
@@ -33,6 +35,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using adapters::CurlTransfers;
+using adapters::MqttClient;
 using adapters::PgConnection;
 using adapters::RedisClient;
 using adapters::RedisValue;
@@ -174,6 +177,33 @@ TEST_F(Adapters, of_postgresql_run_out_of_memory) {
     if (!copying) co_return copying.error().error;
     const auto row = co_await connection->get_copy_data();
     co_return row ? Error() : row.error().error;
+  });
+}
+
+TEST_F(Adapters, of_mqtt_run_out_of_memory) {
+  const std::string program = test::find_program("mosquitto", "/usr/sbin");
+  if (program.empty()) GTEST_SKIP() << "mosquitto is not installed";
+  mosquitto_lib_init();
+  const test::TemporaryFolder folder;
+  const std::string socket = folder.path() + "/socket";
+  std::ofstream(folder.path() + "/conf")
+      << "listener 0 " << socket << "\nallow_anonymous true\nuser root\n";
+  const test::ServerProcess server(std::vector<std::string>{program, "-c", folder.path() + "/conf"},
+                                   folder.path() + "/log");
+  refuse_each([&]() -> Task<Error> {
+    MqttClient client(loop, "client");
+    const auto connected = co_await client.connect(socket.c_str(), 0);
+    if (!connected) co_return connected.error();
+    TaskEvent received(loop);
+    client.on_message([&](const mosquitto_message&) { received.set(); });
+    const auto subscribed = co_await client.subscribe("news", 1);
+    if (!subscribed) co_return subscribed.error();
+    auto first = client.publish("news", "a", 1);
+    const auto second = co_await client.publish("news", "b", 2);
+    const auto published = co_await std::move(first);
+    if (!published || !second) co_return published ? second.error() : published.error();
+    static_cast<void>(co_await received.wait());
+    co_return Error();
   });
 }
 

@@ -155,11 +155,12 @@ class MqttClient {
   }
   void act(Events events) {
     constexpr int packets_max = 100;
-    operations_.collect();
-    if (has(events, Events::read) || has(events, Events::error))
-      check(mosquitto_loop_read(client_, packets_max));
-    if (has(events, Events::write)) check(mosquitto_loop_write(client_, packets_max));
-    operations_.stop_collecting();
+    {
+      const detail::MqttOperations::Collecting collecting(operations_);
+      if (has(events, Events::read) || has(events, Events::error))
+        check(mosquitto_loop_read(client_, packets_max));
+      if (has(events, Events::write)) check(mosquitto_loop_write(client_, packets_max));
+    }
     update();
     operations_.resume_tasks();  // May destroy this object.
   }

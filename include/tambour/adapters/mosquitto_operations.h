@@ -32,16 +32,23 @@ class MqttOperations {
   /// To be called before a function of libmosquitto that begins an operation, inside of which it
   /// may end: its id is not known yet.
   void expect() noexcept { early_ = 0; }
-  /// The operation has begun. `is_kept`: by libmosquitto, if the connection is lost.
+  /// The operation has begun. `is_kept`: by libmosquitto, if the connection is lost. Throws
+  /// std::bad_alloc; the operation then goes on without a wait.
   Call<void>::Wait add(int id, bool is_kept) {
     // finish(), which libmosquitto calls, must not throw.
     const std::size_t calls = ended_.size() + in_flight_.size() + 1;
     if (ended_.capacity() < calls) ended_.reserve(std::max(calls, 2 * ended_.capacity()));
     auto [call, wait] = Call<void>::begin();
-    if (early_ == id)
+    if (early_ == id) {
       call->finish({});
-    else
+      return std::move(wait);
+    }
+    try {
       in_flight_.insert_or_assign(id, InFlight{call, is_kept});
+    } catch (...) {
+      call->finish({});  // Without effect: no task waits.
+      throw;
+    }
     return std::move(wait);
   }
   /// libmosquitto reports the end of an operation.
@@ -68,9 +75,19 @@ class MqttOperations {
     }
   }
 
-  /// While collecting, the tasks of operations that end wait for resume_tasks().
-  void collect() noexcept { is_collecting_ = true; }
-  void stop_collecting() noexcept { is_collecting_ = false; }
+  /// As long as it exists, the tasks of operations that end wait for resume_tasks().
+  class Collecting {
+   public:
+    explicit Collecting(MqttOperations& operations) noexcept : operations_(operations) {
+      operations_.is_collecting_ = true;
+    }
+    Collecting(const Collecting&) = delete;
+    Collecting& operator=(const Collecting&) = delete;
+    ~Collecting() { operations_.is_collecting_ = false; }
+
+   private:
+    MqttOperations& operations_;
+  };
   /// Resumes the tasks whose operations have ended, one of which may destroy this object, or throw.
   void resume_tasks() {
     if (ended_.empty()) return;
