@@ -241,6 +241,91 @@ void append_latencies(std::vector<Figure>& figures, const Slots& run,
          {"during_p99_more", "during_p99_more_low", "during_p99_more_high"});
 }
 
+/// Which requests scrapes can have delayed: those that were in flight while one was answered, and
+/// those that were due while such requests were in flight, because they may have waited for them.
+class Delays {
+ public:
+  Delays(const Slots& run, std::vector<HttpLatency> latencies) {
+    std::ranges::sort(latencies, {}, &HttpLatency::due_ns);
+    std::vector<HttpLatency> windows = windows_of(run);
+    scrapes_ = windows.size();
+    extend_backwards(windows, latencies);
+    std::size_t next = 0;
+    std::int64_t end_ns = 0;  // Of the window that has begun.
+    for (const HttpLatency& latency : latencies) {
+      while (next < windows.size() && windows[next].due_ns <= latency.due_ns) {
+        end_ns = std::max(end_ns, windows[next].due_ns + windows[next].took_ns);
+        ++next;
+      }
+      if (latency.due_ns <= end_ns) {
+        ++delayed_;
+        end_ns = std::max(end_ns, latency.due_ns + latency.took_ns);
+      } else {
+        others_.push_back(latency.took_ns);
+      }
+    }
+    if (others_.empty()) fail("all requests were in flight during scrapes");
+    std::ranges::sort(others_);
+  }
+
+  /// The mean number of requests that a scrape can have delayed.
+  double of_scrape() const { return double(delayed_) / double(scrapes_); }
+  /// By how much the 99th percentile can have grown, at most, in per mille, if `rate` times as many
+  /// scrapes were made: as if all requests that a scrape can delay had been among the fastest ones
+  /// without it, and were among the slowest ones with it.
+  double p99_growth_max(double rate) const {
+    const double delayed = double(delayed_) * rate;
+    const double rank = 0.99 * (double(others_.size()) + delayed);
+    return (at(rank) / at(rank - delayed) - 1) * 1e3;
+  }
+
+ private:
+  /// From the request for metrics to their arrival, in the form of a latency.
+  static std::vector<HttpLatency> windows_of(const Slots& run) {
+    std::vector<HttpLatency> windows;
+    const auto& durations = run.metrics().durations();
+    for (const Slot& slot : run.slots()) {
+      if (!slot.is_scraped) continue;
+      if (windows.size() == durations.size()) break;  // The last one was not answered.
+      windows.push_back({.due_ns = slot.begin_ns, .took_ns = durations[windows.size()]});
+    }
+    return windows;
+  }
+  /// Makes each window begin with the first request that was in flight at its beginning.
+  static void extend_backwards(std::vector<HttpLatency>& windows,
+                               const std::vector<HttpLatency>& latencies) {
+    for (HttpLatency& window : windows) {
+      const std::int64_t begin_ns = window.due_ns;
+      // No request is in flight for longer than this, or it is not one that a scrape has delayed.
+      constexpr std::int64_t longest_ns = 1'000'000'000;
+      auto latency =
+          std::ranges::lower_bound(latencies, begin_ns - longest_ns, {}, &HttpLatency::due_ns);
+      while (latency != latencies.end() && latency->due_ns + latency->took_ns < begin_ns) ++latency;
+      if (latency == latencies.end() || latency->due_ns >= begin_ns) continue;
+      window.took_ns += begin_ns - latency->due_ns;
+      window.due_ns = latency->due_ns;
+    }
+    std::ranges::sort(windows, {}, &HttpLatency::due_ns);
+  }
+  double at(double rank) const {
+    return double(others_[std::min(std::size_t(std::max(rank, 0.0)), others_.size() - 1)]);
+  }
+
+  std::size_t scrapes_ = 0;
+  std::size_t delayed_ = 0;
+  std::vector<std::int64_t> others_;  ///< Latencies.
+};
+
+void append_delays(std::vector<Figure>& figures, const Slots& run,
+                   std::vector<HttpLatency> latencies, int per_second) {
+  const Delays delays(run, std::move(latencies));
+  figures.push_back({"delayed_requests", delays.of_scrape()});
+  figures.push_back({"p99_growth_max", delays.p99_growth_max(1)});
+  constexpr double prometheus_per_second = 1 / 15.0;
+  figures.push_back(
+      {"p99_growth_max_prometheus", delays.p99_growth_max(prometheus_per_second / per_second)});
+}
+
 }  // namespace
 
 std::vector<Figure> measure_scrapes(const ServerProcess& server, HttpClients& clients,
@@ -266,7 +351,10 @@ std::vector<Figure> measure_scrapes(const ServerProcess& server, HttpClients& cl
   figures.push_back({"scrapes", double(durations.size())});
   figures.push_back({"scrape_ns", double(durations[durations.size() / 2])});
   append_cpu(figures, run, work);
-  if (work.rate != 0) append_latencies(figures, run, std::move(latencies));
+  if (work.rate != 0) {
+    append_delays(figures, run, latencies, work.per_second);
+    append_latencies(figures, run, std::move(latencies));
+  }
   return figures;
 }
 

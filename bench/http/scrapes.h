@@ -30,13 +30,15 @@ struct ScrapeWork {
 ///   one exceeds that of as many requests in its neighbours;
 /// - throughput_less: the share of a second of processor time that the scrapes of a second take;
 /// - with a rate, of blocks of 50 slots: p99_ns, without scrapes; p50_more and p99_more, by how
-/// much
-///   the latency of the requests that were not due in the first quarter of a slot without a scrape
-///   exceeds that of those that were not due in the first quarter of a slot with one;
+///   much the latency of the requests that were not due in the first quarter of a slot without a
+///   scrape exceeds that of those that were not due in the first quarter of a slot with one;
 ///   during_p99_more, by how much the latency in the quarter of a slot after a scrape exceeds that
 ///   in the first quarter of slots without one.
 ///
-/// Another figure is the median of the time until the metrics have arrived, scrape_ns.
+/// Another figure is the median of the time until the metrics have arrived, scrape_ns. With a rate,
+/// these are counted, and not compared: delayed_requests, how many requests a scrape can have
+/// delayed on average; p99_growth_max, by how much the 99th percentile has grown at most; and
+/// p99_growth_max_prometheus, the same with one scrape in 15 s.
 std::vector<Figure> measure_scrapes(const ServerProcess& server, HttpClients& clients,
                                     const ScrapeWork& work);
 
