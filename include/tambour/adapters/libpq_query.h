@@ -96,13 +96,16 @@ namespace tambour::adapters {
 /// exist until the query is awaited.
 class PgText {
  public:
+  /// Refers to the array, which ends with a null character.
   template <std::size_t size>
   PgText(const char (&array)[size]) noexcept  // NOLINT(google-explicit-constructor)
       : array_(array) {}
+  /// Copies the text. Throws std::bad_alloc.
   template <std::convertible_to<std::string> Text>
   PgText(Text&& text)  // NOLINT(google-explicit-constructor)
       : copy_(std::forward<Text>(text)) {}
 
+  /// The text, with a null character at its end.
   [[nodiscard]] const char* c_str() const noexcept {
     return array_ != nullptr ? array_ : copy_.c_str();
   }
