@@ -64,6 +64,11 @@ function(tambour_component_library target kind name objects)
       target_link_options(${target} PRIVATE LINKER:-z,defs)
     endif()
     set_target_properties(${target} PROPERTIES LINK_DEPENDS ${tambour_exports})
+    if(NOT DEFINED CMAKE_INSTALL_RPATH)
+      # A program that CMake links with --as-needed finds only the components that it uses itself:
+      # each installed component finds those that it uses beside it.
+      set_target_properties(${target} PROPERTIES INSTALL_RPATH "$ORIGIN")
+    endif()
   endif()
 endfunction()
 
