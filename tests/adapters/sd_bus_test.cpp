@@ -153,11 +153,7 @@ TEST_F(SdBuses, a_restart_of_the_daemon_fails_what_is_in_flight) {
     std::vector<SdBus::Reply> replies;
     for (int i = 0; i < 100; ++i) replies.push_back(call(*bus, "GetId"));
     server->end(SIGKILL);
-    std::size_t failed = 0;
-    for (SdBus::Reply& reply : replies) {
-      const auto ended = co_await std::move(reply);
-      if (!ended) ++failed;
-    }
+    for (SdBus::Reply& reply : replies) static_cast<void>(co_await std::move(reply));
     while (bus->is_started()) static_cast<void>(co_await sleep_for(1ms));
     const auto refused = co_await call(*bus, "GetId");
     EXPECT_EQ(refused.error().error, system_error(ENOTCONN));
@@ -165,7 +161,6 @@ TEST_F(SdBuses, a_restart_of_the_daemon_fails_what_is_in_flight) {
     bus = co_await connected();
     const auto again = co_await call(*bus, "GetId");
     EXPECT_TRUE(again);
-    EXPECT_LE(failed, 100U);
   }());
 }
 

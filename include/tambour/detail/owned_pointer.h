@@ -36,7 +36,8 @@ class OwnedPointer {
 
   /// Deletes the object after the pointer has changed.
   void reset(T* next = nullptr) noexcept {
-    static_assert(sizeof(T) > 0, "the type must be complete where its objects are deleted");
+    static_assert(
+        requires { sizeof(T); }, "the type must be complete where its objects are deleted");
     delete std::exchange(pointer_, next);
   }
 

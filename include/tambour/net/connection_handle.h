@@ -82,7 +82,7 @@ class ConnectionHandle {
  private:
   friend class detail::net::ConnectionCore;
   friend struct std::hash<ConnectionHandle>;
-  class [[gnu::visibility("protected")]] Mailbox;
+  class [[gnu::visibility("hidden")]] Mailbox;
   explicit ConnectionHandle(std::shared_ptr<Mailbox> mailbox) noexcept
       : mailbox_(std::move(mailbox)) {}
 
