@@ -317,8 +317,11 @@ class Headers(CheckTest):
         members = ("namespace tambour {\nclass Other;\nstruct Loop {\n  {}Parts;\n"
                    "  friend class Core;\n};\nclass Other {};\n}\n")
         hidden = members.replace("{}Parts", 'struct [[gnu::visibility("hidden")]] Parts')
-        self.write(path, begin + in_advance + a_template + self.PUSH + hidden + self.POP)
-        self.assert_clean("headers")
+        protected = hidden.replace("hidden", "protected")
+        for visible_inside in (hidden, protected):
+            self.write(path, begin + in_advance + a_template + self.PUSH + visible_inside +
+                       self.POP)
+            self.assert_clean("headers")
         self.write(path, begin + self.PUSH + in_advance + hidden + self.POP)
         self.assert_fault("headers", f"{path}:5", "tambour::Core is internal")
         self.write(path, begin + self.PUSH + members.replace("{}Parts", "struct Parts") + self.POP)

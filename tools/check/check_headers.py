@@ -96,14 +96,15 @@ def internal_classes(tree: Tree) -> set[str]:
 
 
 def exported_classes(tree: Tree, header: str, internal: set[str]) -> Iterator[Fault]:
-    """Internal classes to which a public header gives default visibility."""
+    """Internal classes to which a public header gives default visibility. Those of src/ are
+    protected, because libraries call each other's functions; so a class may be protected, too."""
     lines = tree.lines(header)
     push = lines.index(PUSH) if PUSH in lines else len(lines)
     for mention in classes_of(tree, header)[1]:
         name = "::".join([*mention.scope, mention.name])
         if mention.kind != "declares" or name not in internal or mention.line - 1 < push:
             continue
-        if 'gnu::visibility("hidden")' not in lines[mention.line - 1]:
+        if not re.search(r'gnu::visibility\("(hidden|protected)"\)', lines[mention.line - 1]):
             yield Fault(header, mention.line,
                         f"{name} is internal and would be exported: declare it before the push, or "
                         'with [[gnu::visibility("hidden")]] if it is a member of a class')

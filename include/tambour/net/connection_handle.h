@@ -82,7 +82,7 @@ class ConnectionHandle {
  private:
   friend class detail::net::ConnectionCore;
   friend struct std::hash<ConnectionHandle>;
-  class [[gnu::visibility("hidden")]] Mailbox;
+  class [[gnu::visibility("protected")]] Mailbox;
   explicit ConnectionHandle(std::shared_ptr<Mailbox> mailbox) noexcept
       : mailbox_(std::move(mailbox)) {}
 

@@ -74,7 +74,7 @@ class ConnectionCore final : private Operation, private LoopOwned, public Connec
   friend struct ConnectionUpgrade;
   class Arrival;
   struct Deadlines;
-  struct [[gnu::visibility("hidden")]] Extras;  ///< Contains a hidden class.
+  struct Extras;
   struct Upgrade;
   ConnectionCore(Stream&& stream, OwnedPointer<const ProxyHeader> header,
                  std::shared_ptr<const ConnectionCallbacks> callbacks);
