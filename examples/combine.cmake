@@ -1,5 +1,7 @@
 # Writes a source that contains the programs of several examples, each in a namespace of its own,
 # and for each a function run_NAME() that invokes its main().
+# main() is the last function of an example, which defines no macros and includes headers without
+# conditions.
 #
 # Usage: cmake -DOUTPUT=FILE -DPROGRAMS=NAME,... -DDIRECTORY=examples -P combine.cmake
 string(REPLACE "," ";" PROGRAMS "${PROGRAMS}")
@@ -23,6 +25,9 @@ foreach(program IN LISTS PROGRAMS)
   file(READ ${DIRECTORY}/${program}.cpp content)
   # Only main() may end without a return statement. Its body may be a try block.
   string(FIND "${content}" "\nint main(" position)
+  if(position EQUAL -1)
+    message(FATAL_ERROR "${program}.cpp has no line that begins with int main(")
+  endif()
   string(SUBSTRING "${content}" ${position} -1 end)
   string(SUBSTRING "${content}" 0 ${position} content)
   string(REGEX REPLACE "\n}( catch |\n$)" "\n  return 0; }\\1" end "${end}")

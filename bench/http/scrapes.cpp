@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -272,10 +273,12 @@ class Delays {
   double of_scrape() const { return double(delayed_) / double(scrapes_); }
   /// By how much the 99th percentile can have grown, at most, in per mille, if `rate` times as many
   /// scrapes were made: as if all requests that a scrape can delay had been among the fastest ones
-  /// without it, and were among the slowest ones with it.
-  double p99_growth_max(double rate) const {
+  /// without it, and were among the slowest ones with it. Nothing if these are more than 1 % of all
+  /// requests: the percentile would then be one of theirs, which has no bound.
+  std::optional<double> p99_growth_max(double rate) const {
     const double delayed = double(delayed_) * rate;
     const double rank = 0.99 * (double(others_.size()) + delayed);
+    if (rank >= double(others_.size())) return std::nullopt;
     return (at(rank) / at(rank - delayed) - 1) * 1e3;
   }
 
@@ -296,7 +299,7 @@ class Delays {
                                const std::vector<HttpLatency>& latencies) {
     for (HttpLatency& window : windows) {
       const std::int64_t begin_ns = window.due_ns;
-      // No request is in flight for longer than this, or it is not one that a scrape has delayed.
+      // Requests that are in flight for longer than this are not considered.
       constexpr std::int64_t longest_ns = 1'000'000'000;
       auto latency =
           std::ranges::lower_bound(latencies, begin_ns - longest_ns, {}, &HttpLatency::due_ns);
@@ -307,9 +310,7 @@ class Delays {
     }
     std::ranges::sort(windows, {}, &HttpLatency::due_ns);
   }
-  double at(double rank) const {
-    return double(others_[std::min(std::size_t(std::max(rank, 0.0)), others_.size() - 1)]);
-  }
+  double at(double rank) const { return double(others_[std::size_t(std::max(rank, 0.0))]); }
 
   std::size_t scrapes_ = 0;
   std::size_t delayed_ = 0;
@@ -320,10 +321,10 @@ void append_delays(std::vector<Figure>& figures, const Slots& run,
                    std::vector<HttpLatency> latencies, int per_second) {
   const Delays delays(run, std::move(latencies));
   figures.push_back({"delayed_requests", delays.of_scrape()});
-  figures.push_back({"p99_growth_max", delays.p99_growth_max(1)});
   constexpr double prometheus_per_second = 1 / 15.0;
-  figures.push_back(
-      {"p99_growth_max_prometheus", delays.p99_growth_max(prometheus_per_second / per_second)});
+  if (const auto growth = delays.p99_growth_max(1)) figures.push_back({"p99_growth_max", *growth});
+  if (const auto growth = delays.p99_growth_max(prometheus_per_second / per_second))
+    figures.push_back({"p99_growth_max_prometheus", *growth});
 }
 
 }  // namespace

@@ -37,8 +37,9 @@ struct ScrapeWork {
 ///
 /// Another figure is the median of the time until the metrics have arrived, scrape_ns. With a rate,
 /// these are counted, and not compared: delayed_requests, how many requests a scrape can have
-/// delayed on average; p99_growth_max, by how much the 99th percentile has grown at most; and
-/// p99_growth_max_prometheus, the same with one scrape in 15 s.
+/// delayed on average; p99_growth_max, by how much the 99th percentile has grown at most, which is
+/// left out if more than 1 % of the requests can have been delayed; and p99_growth_max_prometheus,
+/// the same with one scrape in 15 s.
 std::vector<Figure> measure_scrapes(const ServerProcess& server, HttpClients& clients,
                                     const ScrapeWork& work);
 

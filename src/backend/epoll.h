@@ -115,7 +115,7 @@ class Epoll {
 
   /// Most loops receive fewer events in one wait; a wait that fills the array doubles it. The
   /// kernel loads the socket of each event when it reports the event, and again when the program
-  /// reads: with more events, the caches no longer have it then.
+  /// reads: with more events in between, the caches have lost the socket.
   static constexpr int initial_capacity = 64;
   static constexpr int capacity_max = 256;
 

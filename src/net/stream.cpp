@@ -122,8 +122,8 @@ Result<> Stream::try_write(Buffer& from) noexcept {
   return detail::net::result_of(transport.flush());
 }
 
-/// After a call that has sent a part, the socket has no space for more: another call would fail
-/// with EAGAIN, so it waits.
+/// A call that has sent a part has usually filled the socket. It waits then, instead of making a
+/// call that fails with EAGAIN.
 bool Stream::SendFile::step(detail::loop::Core& /*core*/) noexcept {
   if (size_ == 0) return true;
   Stream& stream = of(handle());

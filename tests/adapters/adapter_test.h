@@ -73,7 +73,8 @@ Task<Outcomes> run_in_flight(EventLoop& loop, Operate operate, std::size_t count
 }
 
 /// Performs `count` operations that succeed in each of `tasks` tasks: one that fails is repeated
-/// after a pause. `outcomes` shows meanwhile how many have ended.
+/// after a pause. `outcomes` shows meanwhile how many have ended. An operation that never ends
+/// makes the test exceed its time limit.
 template <class Operate>
 Task<> run_until_done(EventLoop& loop, Operate operate, std::size_t count, Outcomes& outcomes,
                       int tasks = 100) {

@@ -58,6 +58,7 @@ TEST_F(Libpq, queries_have_parameters_rows_and_errors) {
       terms += " + $" + std::to_string(i) + "::int";
     }
     auto total = co_await connection->query(terms, std::move(numbers));
+    if (!total) co_return ADD_FAILURE() << total.error().message, void();
     EXPECT_EQ(value(*total), "210");
     auto many =
         co_await connection->query("select repeat('x', 1000) from generate_series(1, 5000)");

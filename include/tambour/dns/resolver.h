@@ -124,8 +124,7 @@ struct ResolverStats {
 struct NameServerStats {
   Endpoint endpoint{};
   std::uint64_t responses = 0;  ///< Also those with an error, such as NXDOMAIN.
-  /// Times that passed without a response, after each of which another server was queried, or this
-  /// one again.
+  /// Queries that got no response in time.
   std::uint64_t timeouts = 0;
   /// The mean time of the last responses, smoothed as RFC 6298 defines; zero before the first one.
   Duration latency{};

@@ -40,7 +40,7 @@ class Exposition {
   Format format_;
   std::size_t family_ = 0;       ///< The next one,
   std::size_t series_ = 0;       ///< from this series on.
-  std::uint64_t functions_ = 0;  ///< The number of functions that compute it, when it began.
+  std::uint64_t functions_ = 0;  ///< How many functions had been added when its output began.
   bool has_head_ = false;        ///< The lines that describe the metric were written.
 };
 

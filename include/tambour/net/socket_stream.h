@@ -30,9 +30,10 @@ class SocketStream : public Stream {
   [[nodiscard]] Result<Endpoint> peer_endpoint() const noexcept;
 
   /// The header that a proxy sent at the start of the stream, or null if there was none; see
-  /// net/proxy_protocol.h. Servers that require a header set it; code that reads the header itself
-  /// may call set_proxy_header(), which throws std::bad_alloc.
+  /// net/proxy_protocol.h.
   [[nodiscard]] const ProxyHeader* proxy_header() const noexcept { return proxy_header_.get(); }
+  /// Servers that require a header call it; code that reads the header itself may, too. Throws
+  /// std::bad_alloc.
   void set_proxy_header(ProxyHeader header);
 
   /// Closes the stream so that the peer's reads fail with ECONNRESET. What the kernel still has to

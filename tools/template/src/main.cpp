@@ -23,7 +23,7 @@ using namespace tambour;
 using namespace std::chrono_literals;
 
 /// When the process gets a signal, /health answers 503 before the server stops accepting, so that
-/// load balancers notice. Another signal ends this time.
+/// load balancers notice. A second signal ends this time and the grace period.
 struct Draining {
   Service& service;
   http::Server& server;
