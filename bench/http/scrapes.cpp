@@ -228,10 +228,12 @@ void append_latencies(std::vector<Figure>& figures, const Slots& run,
   figures.push_back({"blocks", double(blocks.size())});
   if (blocks.empty()) return;
   std::vector<double> p99_ns;
+  p99_ns.reserve(blocks.size());
   for (Block& block : blocks) p99_ns.push_back(block.quantile(Block::no_scrape, 0.99));
   append_median(figures, std::move(p99_ns), {"p99_ns", "p99_ns_low", "p99_ns_high"});
   const auto append = [&](Block::Part a, Block::Part b, double share, const Names& names) {
     std::vector<double> ratios;
+    ratios.reserve(blocks.size());
     for (Block& block : blocks) ratios.push_back(block.ratio(a, b, share));
     append_median(figures, std::move(ratios), names);
   };

@@ -216,15 +216,25 @@ std::size_t request_often(EventLoop& loop, const http::Handler& handler, int tim
   return same;
 }
 
+/// Writes the file that request_often() requests. Without checks, no other call opens a file.
+http::Handler handler_of_unchecked_file(const std::string& folder) {
+  std::ofstream(folder + "/file") << std::string(40'000, 'o');
+  http::Router router;
+  router.get("/{path...}", http::serve_files(folder, {.check_interval = std::chrono::hours(1)}));
+  return std::move(router).handler();
+}
+
+/// Requests the file until the loop keeps it.
+void request_until_kept(EventLoop& loop, const http::Handler& handler) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (http::file_cache_stats(loop).files == 0 && std::chrono::steady_clock::now() < deadline)
+    EXPECT_EQ(request_often(loop, handler, 1), 1U);
+}
+
 /// The contents are sent from the heap, or from memory by send(2).
 TEST(HttpFileFaults, of_contents_in_the_kernel_change_no_body) {
   const test::TemporaryFolder folder;
-  std::ofstream(folder.path() + "/file") << std::string(40'000, 'o');
-  // Without checks, no other call opens a file.
-  http::Router router;
-  router.get("/{path...}",
-             http::serve_files(folder.path(), {.check_interval = std::chrono::hours(1)}));
-  const http::Handler handler = std::move(router).handler();
+  const http::Handler handler = handler_of_unchecked_file(folder.path());
   struct Failure {
     Call call;
     int error;
@@ -237,9 +247,7 @@ TEST(HttpFileFaults, of_contents_in_the_kernel_change_no_body) {
         Failure{Call::sendfile, EOPNOTSUPP}}) {
     SCOPED_TRACE(testing::Message() << "call " << int(failure.call) << ", error " << failure.error);
     EventLoop loop;
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (http::file_cache_stats(loop).files == 0 && std::chrono::steady_clock::now() < deadline)
-      EXPECT_EQ(request_often(loop, handler, 1), 1U);
+    request_until_kept(loop, handler);
     test::Faults faults;
     faults.fail(failure.call, 1, failure.error);
     EXPECT_EQ(request_often(loop, handler, 40), 40U);
@@ -249,15 +257,9 @@ TEST(HttpFileFaults, of_contents_in_the_kernel_change_no_body) {
 
 TEST(HttpFileFaults, no_call_asks_for_the_mode_of_an_accepted_socket) {
   const test::TemporaryFolder folder;
-  std::ofstream(folder.path() + "/file") << std::string(40'000, 'o');
-  http::Router router;
-  router.get("/{path...}",
-             http::serve_files(folder.path(), {.check_interval = std::chrono::hours(1)}));
-  const http::Handler handler = std::move(router).handler();
+  const http::Handler handler = handler_of_unchecked_file(folder.path());
   EventLoop loop;
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (http::file_cache_stats(loop).files == 0 && std::chrono::steady_clock::now() < deadline)
-    EXPECT_EQ(request_often(loop, handler, 1), 1U);
+  request_until_kept(loop, handler);
   EXPECT_EQ(request_often(loop, handler, 40), 40U);
   const test::Faults counts;
   EXPECT_EQ(request_often(loop, handler, 10), 10U);
