@@ -2,6 +2,10 @@
 #include <tambour/loop/timer.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdint>
+#include <expected>
 #include <utility>
 
 #include <tambour/loop/event_loop.h>
@@ -19,6 +23,15 @@ void check_function(const Timer::Function& function, std::source_location create
     return;
   detail::base::fail_check("Timer (created in %s:%u) got an empty function; give it one to invoke",
                            created_at.file_name(), unsigned(created_at.line()));
+}
+
+Duration duration_of(double seconds) noexcept {
+  // In seconds, close to the range of a 64-bit count of nanoseconds.
+  constexpr double limit = 9.2e9;
+  if (seconds >= limit) return Duration::max();
+  if (seconds <= -limit) return Duration::min();
+  // Rounded up: a fraction of a nanosecond must not make the timer early.
+  return Duration(static_cast<std::int64_t>(std::ceil(seconds * 1e9)));
 }
 
 }  // namespace
@@ -54,6 +67,12 @@ void Timer::start(Duration delay, Duration interval) noexcept {
   repeating_ = interval.count() > 0;
   period_ns_ = repeating_ ? interval.count() : delay.count();
   arm_after(core_->clock_ns(), delay.count());
+}
+
+Result<> Timer::start_seconds(double delay, double interval) noexcept {
+  if (std::isnan(delay) || std::isnan(interval)) return std::unexpected(system_error(EINVAL));
+  start(duration_of(delay), duration_of(interval));
+  return {};
 }
 
 void Timer::start_at(TimePoint deadline) noexcept {

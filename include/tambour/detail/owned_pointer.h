@@ -7,7 +7,7 @@
 #include <concepts>
 #include <cstddef>
 #include <memory>
-#include <utility>
+#include <type_traits>
 
 #include <tambour/base/cxx23.h>
 
@@ -15,19 +15,23 @@
 
 namespace tambour::detail {
 
-/// Owns an object, or is null. Functions of the library make it of a std::unique_ptr.
+/// Owns an object or, as OwnedPointer<T[]>, an array; or is null. Functions of the library make it
+/// of a std::unique_ptr.
 template <class T>
 class OwnedPointer {
+  using Element = std::remove_extent_t<T>;
+
  public:
   OwnedPointer() = default;
   OwnedPointer(std::nullptr_t) noexcept {}  // NOLINT(google-explicit-constructor)
   template <class U>
-    requires std::convertible_to<U*, T*>
+    requires(std::is_array_v<U> == std::is_array_v<T>) &&
+            std::convertible_to<typename std::unique_ptr<U>::pointer, Element*>
   OwnedPointer(std::unique_ptr<U> other) noexcept  // NOLINT(google-explicit-constructor)
       : pointer_(other.release()) {}
-  OwnedPointer(OwnedPointer&& other) noexcept : pointer_(std::exchange(other.pointer_, nullptr)) {}
+  OwnedPointer(OwnedPointer&& other) noexcept : pointer_(other.release()) {}
   OwnedPointer& operator=(OwnedPointer&& other) noexcept {
-    reset(std::exchange(other.pointer_, nullptr));
+    reset(other.release());
     return *this;
   }
   OwnedPointer(const OwnedPointer&) = delete;
@@ -35,22 +39,40 @@ class OwnedPointer {
   ~OwnedPointer() { reset(); }
 
   /// Deletes the object after the pointer has changed.
-  void reset(T* next = nullptr) noexcept {
+  void reset(Element* next = nullptr) noexcept {
     static_assert(
-        requires { sizeof(T); }, "the type must be complete where its objects are deleted");
-    delete std::exchange(pointer_, next);
+        requires { sizeof(Element); }, "the type must be complete where its objects are deleted");
+    Element* const previous = pointer_;
+    pointer_ = next;
+    if constexpr (std::is_array_v<T>) {
+      delete[] previous;
+    } else {
+      delete previous;
+    }
   }
 
-  [[nodiscard]] T* get() const noexcept { return pointer_; }
-  T& operator*() const noexcept { return *pointer_; }
-  T* operator->() const noexcept { return pointer_; }
+  [[nodiscard]] Element* get() const noexcept { return pointer_; }
+  Element& operator*() const noexcept { return *pointer_; }
+  Element* operator->() const noexcept { return pointer_; }
+  Element& operator[](std::size_t index) const noexcept
+    requires std::is_array_v<T>
+  {
+    return pointer_[index];
+  }
   explicit operator bool() const noexcept { return pointer_ != nullptr; }
   friend bool operator==(const OwnedPointer& pointer, std::nullptr_t) noexcept {
     return pointer.pointer_ == nullptr;
   }
 
  private:
-  T* pointer_ = nullptr;
+  /// std::exchange() would be one more function to instantiate for each type.
+  Element* release() noexcept {
+    Element* const pointer = pointer_;
+    pointer_ = nullptr;
+    return pointer;
+  }
+
+  Element* pointer_ = nullptr;
 };
 
 }  // namespace tambour::detail

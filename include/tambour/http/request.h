@@ -17,6 +17,7 @@
 #include <tambour/base/result.h>
 #include <tambour/base/uuid.h>
 #include <tambour/detail/namespaces.h>
+#include <tambour/detail/owned_pointer.h>
 #include <tambour/http/body.h>  // IWYU pragma: export
 #include <tambour/http/message.h>
 #include <tambour/net/endpoint.h>
@@ -51,7 +52,7 @@ class RequestConnection {
  public:
   /// `peer` caches the endpoint of the peer after the first call of peer_endpoint().
   RequestConnection(EventLoop& loop, const SocketStream& stream,
-                    std::unique_ptr<Endpoint>& peer) noexcept
+                    tambour::detail::OwnedPointer<Endpoint>& peer) noexcept
       : loop_(&loop), stream_(&stream), peer_(&peer) {}
 
   /// The loop of the connection, and the endpoint on which the server has accepted it:
@@ -71,7 +72,7 @@ class RequestConnection {
  private:
   EventLoop* loop_;
   const SocketStream* stream_;
-  std::unique_ptr<Endpoint>* peer_;
+  tambour::detail::OwnedPointer<Endpoint>* peer_;
 };
 
 /// The types that Request::parameter_as() returns: integers, non-empty texts and UUIDs.

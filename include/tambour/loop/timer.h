@@ -2,7 +2,6 @@
 // event.
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 #include <source_location>
 #include <type_traits>
@@ -65,11 +64,8 @@ class Timer final : private detail::TimerNode, private detail::LoopCallback<Call
     requires std::is_floating_point_v<Rep>
   [[nodiscard]] Result<> start(std::chrono::duration<Rep, Period> delay,
                                std::chrono::duration<Rep, Period> interval = {}) noexcept {
-    if (std::isnan(delay.count()) || std::isnan(interval.count()))
-      return std::unexpected(system_error(EINVAL));
-    start(saturate(std::chrono::duration<double>(delay).count()),
-          saturate(std::chrono::duration<double>(interval).count()));
-    return {};
+    return start_seconds(std::chrono::duration<double>(delay).count(),
+                         std::chrono::duration<double>(interval).count());
   }
 
   /// Sets the deadline to `delay` after EventLoop::now(), the time at which the loop learned of the
@@ -100,14 +96,7 @@ class Timer final : private detail::TimerNode, private detail::LoopCallback<Call
  private:
   friend class detail::loop::Timers;
 
-  static Duration saturate(double seconds) noexcept {
-    // In seconds, close to the range of a 64-bit count of nanoseconds.
-    constexpr double limit = 9.2e9;
-    if (seconds >= limit) return Duration::max();
-    if (seconds <= -limit) return Duration::min();
-    // Rounded up: a fraction of a nanosecond must not make the timer early.
-    return Duration(static_cast<std::int64_t>(std::ceil(seconds * 1e9)));
-  }
+  Result<> start_seconds(double delay, double interval) noexcept;
 
   static void run(ReadyNode& ready);
 

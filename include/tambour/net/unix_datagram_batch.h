@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -78,7 +77,7 @@ class UnixDatagramBatch {
   friend class UnixDatagramSocket;
 
   std::size_t bytes_each_;
-  std::unique_ptr<std::byte[]> memory_;
+  detail::OwnedPointer<std::byte[]> memory_;
   std::vector<UnixDatagram> datagrams_;  ///< Has its full capacity.
   std::size_t first_ = 0;                ///< Those before it have been sent or dropped.
   detail::OwnedPointer<detail::net::DatagramHeaders> headers_;

@@ -3,7 +3,6 @@
 // Between loops, and with plain threads, use ConcurrentChannel of <tambour/threads/channel.h>.
 #pragma once
 
-#include <algorithm>
 #include <cerrno>
 #include <concepts>
 #include <coroutine>
@@ -34,7 +33,8 @@ class RingQueue {
   /// Makes room for `more` items. Throws std::bad_alloc.
   void reserve(std::size_t more) {
     if (size_ + more <= slots_.size()) return;
-    std::vector<std::optional<T>> larger(std::max(size_ + more, 2 * slots_.size()));
+    const std::size_t twice = 2 * slots_.size();
+    std::vector<std::optional<T>> larger(size_ + more > twice ? size_ + more : twice);
     for (std::size_t i = 0; i < size_; ++i) larger[i].emplace(std::move(*slots_[index_of(i)]));
     slots_ = std::move(larger);
     first_ = 0;

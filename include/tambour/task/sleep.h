@@ -2,7 +2,6 @@
 // moved until they are awaited.
 #pragma once
 
-#include <algorithm>
 #include <cerrno>
 #include <coroutine>
 #include <optional>
@@ -65,7 +64,8 @@ class Sleep {
                                const std::source_location& at) noexcept {
     // A time in the past may be so far away that the difference is no duration.
     const TimePoint now = awaiting.promise().context().loop->now();
-    const Duration left = time == never ? Duration::max() : std::max(time, now) - now;
+    Duration left = Duration::max();
+    if (time != never) left = time > now ? time - now : Duration::zero();
     note_wait(awaiting, WaitNote(WaitKind::sleep, left), at);
   }
 

@@ -13,12 +13,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
 
 #include <tambour/base/result.h>
+#include <tambour/detail/owned_pointer.h>
 #include <tambour/net/endpoint.h>
 
 #pragma GCC visibility push(default)
@@ -215,12 +215,12 @@ class DatagramBatch {
 
   std::size_t capacity_;
   std::size_t bytes_each_;
-  std::unique_ptr<std::byte[]> bytes_;
-  std::unique_ptr<Piece[]> pieces_;
-  std::unique_ptr<mmsghdr[]> headers_;
-  std::unique_ptr<iovec[]> vectors_;
-  std::unique_ptr<std::byte[]> control_;  ///< The ancillary data of received messages.
-  std::size_t first_ = 0;                 ///< The used range of pieces_: first_ to end_.
+  detail::OwnedPointer<std::byte[]> bytes_;
+  detail::OwnedPointer<Piece[]> pieces_;
+  detail::OwnedPointer<mmsghdr[]> headers_;
+  detail::OwnedPointer<iovec[]> vectors_;
+  detail::OwnedPointer<std::byte[]> control_;  ///< The ancillary data of received messages.
+  std::size_t first_ = 0;                      ///< The used range of pieces_: first_ to end_.
   std::size_t end_ = 0;
   std::size_t datagrams_ = 0;  ///< The number of datagrams in that range.
   std::size_t used_ = 0;       ///< The used bytes of bytes_, from the front.

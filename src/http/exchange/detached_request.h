@@ -69,7 +69,7 @@ class DetachedRequest final : public Request, private BodyStream {
   TimePoint began_at_;
   std::stop_token shutdown_;
   SocketStream stream_;  ///< Closed.
-  mutable std::unique_ptr<Endpoint> peer_;
+  mutable tambour::detail::OwnedPointer<Endpoint> peer_;
 };
 
 /// What goes on with a connection when the handler that has upgraded it has ended, and all that

@@ -254,8 +254,8 @@ class Exchange final : public ResponseSink, public BodyStream {
   std::uint64_t body_bytes_ = 0;  ///< Received, of the request.
   std::unique_ptr<Rejection> rejection_;
   std::exception_ptr thrown_;
-  mutable std::unique_ptr<Endpoint> peer_;  ///< Once it was asked for.
-  std::shared_ptr<Exchange*> self_;         ///< Expires with this exchange.
+  mutable tambour::detail::OwnedPointer<Endpoint> peer_;  ///< Once it was asked for.
+  std::shared_ptr<Exchange*> self_;                       ///< Expires with this exchange.
   std::stop_token shutdown_;
   ShutdownHooks* shutdown_hooks_ = nullptr;
   Continuation continuation_;
