@@ -162,6 +162,8 @@ std::size_t Buffer::room_behind() const noexcept {
   return last_ != nullptr ? last_->room_behind() : 0;
 }
 
+bool Buffer::is_last_merged() const noexcept { return last_ != nullptr && last_->is_merged(); }
+
 std::span<std::byte> Buffer::prepare(std::size_t size) {
   check_sum(size_, size);
   if (prepared_ == nullptr && last_ != nullptr) {
@@ -241,30 +243,46 @@ void Buffer::append(std::span<const std::byte> bytes) {
   size_ += bytes.size();
 }
 
-void Buffer::append_in_new_block(std::span<const std::byte> bytes) {
-  // A short last segment moves to the new block, so that short pieces do not take a block each.
-  Segment* const merged = last_ != nullptr && last_->is_merged() ? last_ : nullptr;
-  const std::size_t in_last = merged != nullptr ? 0 : room_behind();
-  const std::size_t moved = merged != nullptr ? merged->size() : 0;
-  const std::size_t total = bytes.size() - in_last + moved;
+/// Returns a segment with room for `size` more bytes, to follow the last one. A short last segment
+/// moves to the new block, so that short pieces do not take a block each: the segment begins with a
+/// copy of it then. Link it with push_back_next().
+Buffer::Segment* Buffer::make_next(std::size_t size) const {
+  const std::size_t moved = is_last_merged() ? last_->size() : 0;
   // Blocks grow, so that a long message received in short pieces occupies few blocks. They grow
   // with the last segment rather than with the buffer, because larger pieces may follow and leave
   // the rest of the block unused.
   const std::size_t growth =
       last_ != nullptr ? std::min(2 * last_->size(), detail::bytes::large_block_bytes) : 0;
-  Segment* const segment = Segment::make_compact(std::max(total, growth));
-  if (merged != nullptr) {
-    segment->append({merged->begin, moved});
-    segment->append(bytes);
-    return replace(merged, segment);
-  }
+  Segment* const segment = Segment::make_compact(std::max(size + moved, growth));
+  if (moved > 0) segment->append({last_->begin, moved});
+  return segment;
+}
+
+void Buffer::push_back_next(Segment* segment) noexcept {
+  if (is_last_merged()) return replace(last_, segment);
+  tighten_last();
+  push_back(segment);
+}
+
+void Buffer::append_in_new_block(std::span<const std::byte> bytes) {
+  const std::size_t in_last = is_last_merged() ? 0 : room_behind();
+  Segment* const segment = make_next(bytes.size() - in_last);
+  segment->append(bytes.subspan(in_last));
   if (in_last > 0) {
     last_->append(bytes.first(in_last));
     size_ += in_last;
   }
-  segment->append(bytes.subspan(in_last));
-  tighten_last();
-  push_back(segment);
+  push_back_next(segment);
+}
+
+[[gnu::flatten]] std::span<std::byte> Buffer::extend(std::size_t size) {
+  check_sum(size_, size);
+  commit(0);
+  if (size > room_behind()) push_back_next(make_next(size));
+  std::byte* const bytes = last_->end;
+  last_->end += size;
+  size_ += size;
+  return {bytes, size};
 }
 
 void Buffer::append(Buffer&& other) {
@@ -362,7 +380,7 @@ void Buffer::consume(std::size_t size) noexcept {
 /// that was filled, or that was to be filled behind those that are gone.
 void Buffer::tighten_ends() noexcept {
   if (last_ == nullptr) return;
-  if (first()->is_sparse()) [[unlikely]]
+  if (first() != last_ && first()->is_sparse()) [[unlikely]]
     tighten(first());
   tighten_last();
 }

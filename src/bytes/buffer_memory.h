@@ -21,6 +21,11 @@ class BufferMemory {
   /// prepare() has returned. Otherwise a short message moves to a small block, for a program that
   /// keeps it.
   static void commit_in_place(Buffer& buffer, std::size_t size) noexcept;
+  /// Appends `size` bytes, at least one, and returns their memory, which the caller writes at once.
+  /// Throws like Buffer::append().
+  [[nodiscard]] static std::span<std::byte> extend(Buffer& buffer, std::size_t size) {
+    return buffer.extend(size);
+  }
   /// Makes a buffer of bytes that are the contents of the file `fd`, like append_shared(). `owner`
   /// keeps the file open, which must not change.
   [[nodiscard]] static Buffer make_of_file(std::span<const std::byte> bytes, int fd,

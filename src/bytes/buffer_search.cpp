@@ -31,6 +31,10 @@ std::string_view Buffer::coalesce() {
 }
 
 std::size_t Buffer::copy_to(std::span<std::byte> target, std::size_t from) const noexcept {
+  if (from == 0 && last_ != nullptr && size_ <= target.size() && last_->size() == size_) {
+    std::memcpy(target.data(), last_->begin, size_);
+    return size_;
+  }
   std::size_t copied = 0;
   for (const Segment* segment = first(); segment != nullptr; segment = after(segment)) {
     if (copied == target.size()) break;

@@ -253,7 +253,11 @@ class Buffer {
   void tighten(Segment* segment) noexcept;
   void tighten_last() noexcept;
   void tighten_ends() noexcept;
+  [[nodiscard]] bool is_last_merged() const noexcept;
+  [[nodiscard]] Segment* make_next(std::size_t size) const;
+  void push_back_next(Segment* segment) noexcept;
   void append_in_new_block(std::span<const std::byte> bytes);
+  [[nodiscard]] std::span<std::byte> extend(std::size_t size);
   void append_copy(const Buffer& piece);
   [[nodiscard]] static bool is_copied_out(const Block& block, std::size_t here,
                                           std::size_t size) noexcept;

@@ -146,9 +146,8 @@ Connection::Step Connection::parse(Buffer& into, std::size_t bytes_max, WebSocke
   for (;;) {
     if (input_.empty()) return Step::input;
     const std::size_t before = into.size();
-    Buffer compressed;
-    Buffer& target = compression_ != nullptr ? compressed : into;
-    const Result<Event> event = parser_.parse(input_, target, bytes_max);
+    const Result<Event> event = compression_ == nullptr ? parser_.parse(input_, into, bytes_max)
+                                                        : parse_compressible(into, bytes_max);
     if (!event) return violate(event.error());
     switch (*event) {
       case Event::none:
@@ -165,12 +164,10 @@ Connection::Step Connection::parse(Buffer& into, std::size_t bytes_max, WebSocke
       case Event::data:
       case Event::message_end:
         if (compression_ != nullptr && parser_.is_compressed()) {
-          compression_->received.append(std::move(compressed));
           compression_->has_input = true;
           compression_->received_ends_message = *event == Event::message_end;
           return Step::again;
         }
-        if (compression_ != nullptr) into.append(std::move(compressed));
         part = {.bytes = into.size() - before,
                 .is_text = parser_.is_text(),
                 .is_last = *event == Event::message_end};
@@ -179,6 +176,15 @@ Connection::Step Connection::parse(Buffer& into, std::size_t bytes_max, WebSocke
         return Step::part;
     }
   }
+}
+
+/// The payload of a compressed message is kept for decompress().
+Result<ws::FrameParser::Event> Connection::parse_compressible(Buffer& into, std::size_t bytes_max) {
+  Buffer payload;
+  const Result<ws::FrameParser::Event> event = parser_.parse(input_, payload, bytes_max);
+  if (!payload.empty())
+    (parser_.is_compressed() ? compression_->received : into).append(std::move(payload));
+  return event;
 }
 
 Connection::Step Connection::decompress(Buffer& into, std::size_t bytes_max, WebSocketPart& part) {

@@ -61,7 +61,7 @@ class Connection final : private ShutdownHook, private PeerTimer {
                                                 bool is_text);
   [[nodiscard]] static Task<Result<>> flush(Pointer self);
   [[nodiscard]] static Task<Result<>> close(Pointer self, CloseCode code, std::string reason);
-  [[nodiscard]] Result<> try_send(WebSocketMessage message);
+  [[nodiscard]] Result<> try_send(WebSocketMessage&& message);
   [[nodiscard]] Result<> ping(std::string_view payload);
   void abort() noexcept;
 
@@ -194,6 +194,8 @@ class Connection final : private ShutdownHook, private PeerTimer {
 
   [[nodiscard]] Step step(Buffer& into, std::size_t bytes_max, WebSocketPart& part);
   [[nodiscard]] Step parse(Buffer& into, std::size_t bytes_max, WebSocketPart& part);
+  [[nodiscard]] Result<ws::FrameParser::Event> parse_compressible(Buffer& into,
+                                                                  std::size_t bytes_max);
   [[nodiscard]] Step decompress(Buffer& into, std::size_t bytes_max, WebSocketPart& part);
   void handle_ping();
   void handle_pong() noexcept;

@@ -99,7 +99,7 @@ Task<Result<>> Connection::send_part(Pointer self, Buffer part, bool is_last, bo
   co_return {};
 }
 
-Result<> Connection::try_send(WebSocketMessage message) {
+Result<> Connection::try_send(WebSocketMessage&& message) {
   if (const Result<> checked = check_sending(); !checked) return checked;
   if (message.is_text && !ws::is_utf8(message.data))
     return ws::failure(WebSocketError::invalid_utf8);

@@ -3,9 +3,10 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
+#include <cstring>
 #include <span>
 
+#include "bytes/buffer_memory.h"
 #include "http_message/ws/masking.h"
 
 namespace tambour::http::detail::ws {
@@ -43,31 +44,32 @@ void move_unmasked(Buffer& input, Buffer& payload, std::size_t size, auto&& visi
 
 }  // namespace
 
-Result<FrameParser::Event> FrameParser::parse(Buffer& input, Buffer& payload,
-                                              std::size_t bytes_max) {
-  if (stage_ == Stage::failed) return failure(error_);
+bool FrameParser::fail(WebSocketError error) noexcept {
+  stage_ = Stage::failed;
+  error_ = error;
+  return false;
+}
+
+/// Called for each message.
+[[gnu::flatten]] Result<FrameParser::Event> FrameParser::parse(Buffer& input, Buffer& payload,
+                                                               std::size_t bytes_max) {
+  auto event = Event::none;
   if (stage_ == Stage::closed) {
     input.clear();
-    return Event::none;
+  } else if (stage_ != Stage::failed) {
+    event = parse_event(input, payload, bytes_max);
   }
-  auto event = parse_event(input, payload, bytes_max);
-  if (!event) {
-    stage_ = Stage::failed;
-    error_ = static_cast<WebSocketError>(event.error().value());  // All errors of frames are such.
-  }
+  if (stage_ == Stage::failed) return failure(error_);
   return event;
 }
 
-Result<FrameParser::Event> FrameParser::parse_event(Buffer& input, Buffer& payload,
-                                                    std::size_t bytes_max) {
+FrameParser::Event FrameParser::parse_event(Buffer& input, Buffer& payload, std::size_t bytes_max) {
   std::size_t added = 0;
   for (;;) {
     std::size_t header_bytes = 0;
     if (stage_ == Stage::header) {
-      const Result<std::size_t> parsed = parse_header(input);
-      if (!parsed) return std::unexpected(parsed.error());
-      if (*parsed == 0) break;
-      header_bytes = *parsed;
+      header_bytes = parse_header(input);
+      if (header_bytes == 0) break;
     }
     if (is_control(header_.opcode)) {
       input.consume(header_bytes);
@@ -77,13 +79,12 @@ Result<FrameParser::Event> FrameParser::parse_event(Buffer& input, Buffer& paylo
     }
     const auto size = static_cast<std::size_t>(
         std::min<std::uint64_t>(left_, std::min(input.size() - header_bytes, bytes_max - added)));
-    if (auto moved = move_data(input, header_bytes, payload, size); !moved)
-      return std::unexpected(moved.error());
+    move_data(input, header_bytes, payload, size);
     added += size;
-    if (left_ > 0) break;
+    if (left_ > 0 || stage_ == Stage::failed) break;
     stage_ = Stage::header;
     if (!header_.is_final) continue;
-    if (!validator_.is_complete()) return failure(WebSocketError::invalid_utf8);
+    if (!validator_.is_complete()) fail(WebSocketError::invalid_utf8);
     is_within_message_ = false;
     control_frames_ = 0;
     return Event::message_end;
@@ -93,18 +94,15 @@ Result<FrameParser::Event> FrameParser::parse_event(Buffer& input, Buffer& paylo
   return Event::data;
 }
 
-/// Returns the size of the header, which is still in the input; 0 if it is incomplete. A wrong byte
-/// is an error as soon as it has arrived.
-Result<std::size_t> FrameParser::parse_header(const Buffer& input) {
+/// A wrong byte is an error as soon as it has arrived.
+std::size_t FrameParser::parse_header(const Buffer& input) {
   std::array<std::byte, frame_header_bytes_max> copy;
   std::span<const std::byte> front = input.front();
   if (front.size() < copy.size()) front = std::span(copy).first(input.copy_to(copy));
   const auto* const bytes = reinterpret_cast<const std::uint8_t*>(front.data());
   const std::size_t size = front.size();
-  if (size == 0) return 0;
-  if (auto checked = check_first_byte(bytes[0]); !checked) return std::unexpected(checked.error());
-  if (size == 1) return 0;
-  if (auto checked = check_second_byte(bytes[1]); !checked) return std::unexpected(checked.error());
+  if (size == 0 || !check_first_byte(bytes[0])) return 0;
+  if (size == 1 || !check_second_byte(bytes[1])) return 0;
   const std::uint8_t short_size = bytes[1] & static_cast<std::uint8_t>(~mask_bit);
   const std::size_t size_bytes = short_size == size_of_eight_bytes ? 8
                                  : short_size == size_of_two_bytes ? 2
@@ -114,22 +112,23 @@ Result<std::size_t> FrameParser::parse_header(const Buffer& input) {
   std::uint64_t payload_bytes = short_size;
   if (size_bytes > 0) {
     payload_bytes = read_be(std::span(bytes + 2, size_bytes));
-    if (payload_bytes < (size_bytes == 2 ? size_of_two_bytes : 65536U))
-      return failure(WebSocketError::size_not_minimal);
-    if (payload_bytes > std::uint64_t{std::numeric_limits<std::int64_t>::max()})
-      return failure(WebSocketError::size_out_of_range);
+    if (payload_bytes < (size_bytes == 2 ? size_of_two_bytes : 65536U)) {
+      fail(WebSocketError::size_not_minimal);
+      return 0;
+    }
+    if (payload_bytes > std::uint64_t{std::numeric_limits<std::int64_t>::max()}) {
+      fail(WebSocketError::size_out_of_range);
+      return 0;
+    }
   }
   header_ = {.opcode = static_cast<Opcode>(bytes[0] & 15U),
              .is_final = (bytes[0] & final_bit) != 0,
              .is_compressed = (bytes[0] & compressed_bit) != 0,
              .payload_bytes = payload_bytes};
-  const auto begun = is_control(header_.opcode) ? begin_control_frame() : begin_data_frame();
-  if (!begun) return std::unexpected(begun.error());
+  if (!(is_control(header_.opcode) ? begin_control_frame() : begin_data_frame())) return 0;
   if (size < 2 + size_bytes + mask_bytes) return 0;
   if (mask_bytes > 0) {
-    MaskKey& key = header_.mask.emplace();
-    for (std::size_t i = 0; i < key.size(); ++i)
-      key[i] = static_cast<std::byte>(bytes[2 + size_bytes + i]);
+    std::memcpy(header_.mask.emplace().data(), bytes + 2 + size_bytes, sizeof(MaskKey));
   }
   const std::size_t header_bytes = 2 + size_bytes + mask_bytes;
   left_ = payload_bytes;
@@ -150,72 +149,72 @@ Result<std::size_t> FrameParser::parse_header(const Buffer& input) {
   return header_bytes;
 }
 
-Result<> FrameParser::check_first_byte(std::uint8_t byte) const noexcept {
+bool FrameParser::check_first_byte(std::uint8_t byte) noexcept {
   const unsigned opcode = byte & 15U;
-  if (!is_known_opcode(opcode)) return failure(WebSocketError::reserved_opcode);
+  if (!is_known_opcode(opcode)) return fail(WebSocketError::reserved_opcode);
   const bool is_first = opcode == static_cast<unsigned>(Opcode::text) ||
                         opcode == static_cast<unsigned>(Opcode::binary);
   // Only the first fragment of a message tells whether it is compressed: RFC 7692, section 6.1.
   if ((byte & other_reserved_bits) != 0 ||
       ((byte & compressed_bit) != 0 && (!is_first || !allows_compressed_)))
-    return failure(WebSocketError::reserved_bits);
+    return fail(WebSocketError::reserved_bits);
   if (is_control(static_cast<Opcode>(opcode))) {
-    if ((byte & final_bit) == 0) return failure(WebSocketError::fragmented_control_frame);
-    return {};
+    if ((byte & final_bit) == 0) return fail(WebSocketError::fragmented_control_frame);
+    return true;
   }
-  if (is_first && is_within_message_) return failure(WebSocketError::missing_continuation);
-  if (!is_first && !is_within_message_) return failure(WebSocketError::unexpected_continuation);
-  return {};
+  if (is_first && is_within_message_) return fail(WebSocketError::missing_continuation);
+  if (!is_first && !is_within_message_) return fail(WebSocketError::unexpected_continuation);
+  return true;
 }
 
-Result<> FrameParser::check_second_byte(std::uint8_t byte) const noexcept {
+bool FrameParser::check_second_byte(std::uint8_t byte) noexcept {
   const bool is_masked = (byte & mask_bit) != 0;
-  if (is_masked && role_ == Role::client) return failure(WebSocketError::masked_frame);
-  if (!is_masked && role_ == Role::server) return failure(WebSocketError::unmasked_frame);
-  return {};
+  if (is_masked && role_ == Role::client) return fail(WebSocketError::masked_frame);
+  if (!is_masked && role_ == Role::server) return fail(WebSocketError::unmasked_frame);
+  return true;
 }
 
-Result<> FrameParser::begin_control_frame() noexcept {
+bool FrameParser::begin_control_frame() noexcept {
   if (header_.payload_bytes > control_bytes_max)
-    return failure(WebSocketError::control_frame_too_large);
+    return fail(WebSocketError::control_frame_too_large);
   if (control_frames_ >= limits_->control_frames_max)
-    return failure(WebSocketError::too_many_control_frames);
-  return {};
+    return fail(WebSocketError::too_many_control_frames);
+  return true;
 }
 
-Result<> FrameParser::begin_data_frame() noexcept {
+bool FrameParser::begin_data_frame() noexcept {
   const std::uint64_t before = is_within_message_ ? message_bytes_ : 0;
   const std::uint32_t fragments_before = is_within_message_ ? fragments_ : 0;
   if (header_.payload_bytes > limits_->frame_bytes_max)
-    return failure(WebSocketError::frame_too_large);
+    return fail(WebSocketError::frame_too_large);
   // Both are at most message_bytes_max or 2^63, so the difference cannot wrap around.
   if (header_.payload_bytes > limits_->message_bytes_max ||
       before > limits_->message_bytes_max - header_.payload_bytes)
-    return failure(WebSocketError::message_too_large);
-  if (fragments_before >= limits_->fragments_max)
-    return failure(WebSocketError::too_many_fragments);
-  return {};
+    return fail(WebSocketError::message_too_large);
+  if (fragments_before >= limits_->fragments_max) return fail(WebSocketError::too_many_fragments);
+  return true;
 }
 
 /// Moves the next `size` bytes of the current payload, which follow `header_bytes` to discard.
-Result<> FrameParser::move_data(Buffer& input, std::size_t header_bytes, Buffer& payload,
-                                std::size_t size) {
-  const bool is_validated = is_text_ && !is_compressed_;
+void FrameParser::move_data(Buffer& input, std::size_t header_bytes, Buffer& payload,
+                            std::size_t size) {
   bool is_valid = true;
-  const auto validate = [&](std::span<const std::byte> bytes) {
+  const auto validate = [&, is_validated =
+                                is_text_ && !is_compressed_](std::span<const std::byte> bytes) {
     if (is_validated && is_valid) is_valid = validator_.append(bytes);
   };
   const auto offset = static_cast<std::size_t>(header_.payload_bytes - left_);
   left_ -= size;
-  if (size <= short_bytes_max && input.front().size() >= header_bytes + size) {
-    std::array<std::byte, short_bytes_max> unmasked;
-    std::span<const std::byte> bytes = input.front().subspan(header_bytes, size);
+  const std::span<const std::byte> front = input.front();
+  if (size > 0 && size <= short_bytes_max && front.size() >= header_bytes + size) {
+    const std::span<const std::byte> bytes = front.subspan(header_bytes, size);
+    const std::span<std::byte> target = tambour::detail::BufferMemory::extend(payload, size);
     if (header_.mask) {
-      mask_copy(bytes, unmasked.data(), *header_.mask, offset);
-      bytes = std::span(unmasked).first(size);
+      mask_copy(bytes, target.data(), *header_.mask, offset);
+    } else {
+      std::memcpy(target.data(), bytes.data(), size);
     }
-    validate(bytes);
-    payload.append(bytes);
+    validate(target);
     input.consume(header_bytes + size);
   } else {
     input.consume(header_bytes);
@@ -225,11 +224,10 @@ Result<> FrameParser::move_data(Buffer& input, std::size_t header_bytes, Buffer&
       move_unmasked(input, payload, size, validate);
     }
   }
-  if (!is_valid) return failure(WebSocketError::invalid_utf8);
-  return {};
+  if (!is_valid) fail(WebSocketError::invalid_utf8);
 }
 
-Result<FrameParser::Event> FrameParser::read_control_frame(Buffer& input) {
+FrameParser::Event FrameParser::read_control_frame(Buffer& input) {
   const auto size = static_cast<std::size_t>(left_);
   if (input.size() < size) return Event::none;
   control_payload_.resize(size);
@@ -241,23 +239,22 @@ Result<FrameParser::Event> FrameParser::read_control_frame(Buffer& input) {
   stage_ = Stage::header;
   if (header_.opcode == Opcode::ping) return Event::ping;
   if (header_.opcode == Opcode::pong) return Event::pong;
-  if (auto read = read_close(); !read) return std::unexpected(read.error());
+  if (!read_close()) return Event::none;
   stage_ = Stage::closed;
   input.clear();
   return Event::close;
 }
 
-Result<> FrameParser::read_close() {
-  if (control_payload_.empty()) return {};
-  if (control_payload_.size() == 1) return failure(WebSocketError::bad_close_payload);
+bool FrameParser::read_close() {
+  if (control_payload_.empty()) return true;
+  if (control_payload_.size() == 1) return fail(WebSocketError::bad_close_payload);
   const auto byte = [&](std::size_t at) {
     return static_cast<unsigned char>(control_payload_[at]);
   };
   close_code_ = static_cast<CloseCode>(byte(0) << 8U | byte(1));
-  if (!is_sent(close_code_)) return failure(WebSocketError::bad_close_code);
+  if (!is_sent(close_code_)) return fail(WebSocketError::bad_close_code);
   control_payload_.erase(0, 2);
-  if (!is_utf8(control_payload_)) return failure(WebSocketError::invalid_utf8);
-  return {};
+  return is_utf8(control_payload_) || fail(WebSocketError::invalid_utf8);
 }
 
 }  // namespace tambour::http::detail::ws

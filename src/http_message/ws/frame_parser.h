@@ -77,16 +77,21 @@ class FrameParser {
  private:
   enum class Stage : std::uint8_t { header, payload, closed, failed };
 
-  [[nodiscard]] Result<std::size_t> parse_header(const Buffer& input);
-  [[nodiscard]] Result<> check_first_byte(std::uint8_t byte) const noexcept;
-  [[nodiscard]] Result<> check_second_byte(std::uint8_t byte) const noexcept;
-  [[nodiscard]] Result<> begin_data_frame() noexcept;
-  [[nodiscard]] Result<> begin_control_frame() noexcept;
-  [[nodiscard]] Result<Event> parse_event(Buffer& input, Buffer& payload, std::size_t bytes_max);
-  [[nodiscard]] Result<> move_data(Buffer& input, std::size_t header_bytes, Buffer& payload,
-                                   std::size_t size);
-  [[nodiscard]] Result<Event> read_control_frame(Buffer& input);
-  [[nodiscard]] Result<> read_close();
+  // These call fail() at the first error.
+
+  [[nodiscard]] Event parse_event(Buffer& input, Buffer& payload, std::size_t bytes_max);
+  /// Returns the size of the header, which is still in the input; 0 if it is incomplete or invalid.
+  [[nodiscard]] std::size_t parse_header(const Buffer& input);
+  [[nodiscard]] bool check_first_byte(std::uint8_t byte) noexcept;
+  [[nodiscard]] bool check_second_byte(std::uint8_t byte) noexcept;
+  [[nodiscard]] bool begin_data_frame() noexcept;
+  [[nodiscard]] bool begin_control_frame() noexcept;
+  void move_data(Buffer& input, std::size_t header_bytes, Buffer& payload, std::size_t size);
+  [[nodiscard]] Event read_control_frame(Buffer& input);
+  [[nodiscard]] bool read_close();
+
+  /// Nothing is parsed any more. Returns false.
+  bool fail(WebSocketError error) noexcept;
 
   const FrameLimits* limits_;
   std::uint64_t left_ = 0;           ///< Of the payload of the current frame.

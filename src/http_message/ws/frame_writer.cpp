@@ -2,10 +2,13 @@
 #include "http_message/ws/frame_writer.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <span>
 #include <string>
 #include <utility>
 
 #include "base/check.h"
+#include "bytes/buffer_memory.h"
 #include "http_message/ws/masking.h"
 #include "http_message/ws/utf8.h"
 
@@ -16,30 +19,38 @@ namespace {
 /// memory. Buffer::append() copies them in any case.
 constexpr std::size_t joined_bytes_max = 1024;
 
-}  // namespace
+/// Of the size that follows the second byte.
+std::size_t size_bytes_of(const FrameHeader& header) noexcept {
+  return header.payload_bytes < 126 ? 0 : header.payload_bytes < 65536 ? 2 : 8;
+}
 
-std::size_t write_header(std::span<std::byte, frame_header_bytes_max> target,
-                         const FrameHeader& header) noexcept {
+std::size_t header_bytes_of(const FrameHeader& header) noexcept {
+  return 2 + size_bytes_of(header) + (header.mask ? header.mask->size() : 0);
+}
+
+/// `target` has header_bytes_of(header).
+void write_header(std::span<std::byte> target, const FrameHeader& header) noexcept {
   const auto set = [&](std::size_t at, std::uint64_t value) {
     target[at] = static_cast<std::byte>(value);
   };
   const std::uint64_t size = header.payload_bytes;
-  const std::size_t size_bytes = size < 126 ? 0 : size < 65536 ? 2 : 8;
+  const std::size_t size_bytes = size_bytes_of(header);
   set(0, (header.is_final ? 0x80U : 0U) | (header.is_compressed ? 0x40U : 0U) |
              static_cast<unsigned>(header.opcode));
   set(1, (header.mask ? 0x80U : 0U) | (size_bytes == 0 ? size : size_bytes == 2 ? 126U : 127U));
   for (std::size_t i = 0; i < size_bytes; ++i) set(2 + i, size >> 8 * (size_bytes - 1 - i));
-  if (!header.mask) return 2 + size_bytes;
-  std::ranges::copy(*header.mask, target.begin() + static_cast<std::ptrdiff_t>(2 + size_bytes));
-  return 2 + size_bytes + header.mask->size();
+  if (header.mask)
+    std::ranges::copy(*header.mask, target.begin() + static_cast<std::ptrdiff_t>(2 + size_bytes));
 }
+
+}  // namespace
 
 FrameWriter::FrameWriter(Role role, RandomBytes random) noexcept : random_(random), role_(role) {
   base::check(role == Role::server || random != nullptr,
               "FrameWriter of a client constructed without a source of random bytes: pass one");
 }
 
-void FrameWriter::append_message(Buffer& to, Buffer payload, const MessageOptions& options) {
+void FrameWriter::append_message(Buffer& to, Buffer&& payload, const MessageOptions& options) {
   base::check(
       !is_within_message_,
       "FrameWriter::append_message() called within a streamed message: append its last part "
@@ -47,8 +58,9 @@ void FrameWriter::append_message(Buffer& to, Buffer payload, const MessageOption
   append_part(to, std::move(payload), true, options);
 }
 
-void FrameWriter::append_part(Buffer& to, Buffer payload, bool is_last,
-                              const MessageOptions& options) {
+/// Called for each message.
+[[gnu::flatten]] void FrameWriter::append_part(Buffer& to, Buffer&& payload, bool is_last,
+                                               const MessageOptions& options) {
   const std::size_t bytes_max = options.fragment_bytes_max;
   while (bytes_max > 0 && payload.size() > bytes_max)
     append_fragment(to, payload.take(bytes_max), false, options);
@@ -69,17 +81,18 @@ void FrameWriter::append_fragment(Buffer& to, Buffer&& payload, bool is_last,
 void FrameWriter::append_frame(Buffer& to, FrameHeader& header, Buffer&& payload) {
   if (role_ == Role::client) random_(header.mask.emplace());
   const std::size_t payload_bytes = payload.size();
+  const std::size_t header_bytes = header_bytes_of(header);
   if (payload_bytes <= joined_bytes_max) {
-    const std::span<std::byte> memory = to.prepare(frame_header_bytes_max + payload_bytes);
-    const std::size_t size = write_header(memory.first<frame_header_bytes_max>(), header);
-    const std::span<std::byte> bytes = memory.subspan(size, payload_bytes);
+    const std::span<std::byte> frame =
+        tambour::detail::BufferMemory::extend(to, header_bytes + payload_bytes);
+    write_header(frame.first(header_bytes), header);
+    const std::span<std::byte> bytes = frame.subspan(header_bytes);
     payload.copy_to(bytes);
     if (header.mask) mask_copy(bytes, bytes.data(), *header.mask, 0);
-    return to.commit(size + payload_bytes);
+    return payload.clear();
   }
   Buffer frame;
-  const std::span<std::byte> memory = frame.prepare(frame_header_bytes_max);
-  frame.commit(write_header(memory.first<frame_header_bytes_max>(), header));
+  write_header(tambour::detail::BufferMemory::extend(frame, header_bytes), header);
   if (header.mask) {
     move_masked(payload, frame, payload_bytes, *header.mask, 0, [](std::span<const std::byte>) {});
   } else {

@@ -20,10 +20,6 @@
 
 namespace tambour::http::detail::ws {
 
-/// Writes the header of a frame; returns its size.
-std::size_t write_header(std::span<std::byte, frame_header_bytes_max> target,
-                         const FrameHeader& header) noexcept;
-
 /// Fills the span with bytes that a third party cannot predict: RFC 6455, section 5.3. Called for
 /// each frame of a client.
 using RandomBytes = void (*)(std::span<std::byte>);
@@ -42,12 +38,12 @@ class FrameWriter {
 
   /// Appends a message. Aborts with a message if a streamed message has not ended. Throws
   /// std::bad_alloc; `to` may then have a part of the message.
-  void append_message(Buffer& to, Buffer payload, const MessageOptions& options);
+  void append_message(Buffer& to, Buffer&& payload, const MessageOptions& options);
 
   /// Appends a part of a streamed message as one frame or several. The first part after the last
   /// one of another message begins a message with the options; the opcode of later parts is
   /// ignored. Throws like append_message().
-  void append_part(Buffer& to, Buffer payload, bool is_last, const MessageOptions& options);
+  void append_part(Buffer& to, Buffer&& payload, bool is_last, const MessageOptions& options);
   /// True after a part that is not the last one.
   [[nodiscard]] bool is_within_message() const noexcept { return is_within_message_; }
 

@@ -21,18 +21,26 @@ std::size_t mask_vectors(const std::byte* from, std::byte* to, std::size_t size,
   using Vector [[gnu::vector_size(16)]] = std::uint32_t;
   const Vector keys = key - Vector{};
   std::size_t at = 0;
-  for (; size - at >= 4 * sizeof(Vector); at += 4 * sizeof(Vector)) {
-    Vector vectors[4];
-    std::memcpy(&vectors, from + at, sizeof vectors);
-    for (Vector& vector : vectors) vector ^= keys;
-    std::memcpy(to + at, &vectors, sizeof vectors);
-  }
-  for (; size - at >= sizeof(Vector); at += sizeof(Vector)) {
+  const auto load = [&](std::size_t index) {
     Vector vector;
-    std::memcpy(&vector, from + at, sizeof vector);
-    vector ^= keys;
-    std::memcpy(to + at, &vector, sizeof vector);
+    std::memcpy(&vector, from + at + index * sizeof vector, sizeof vector);
+    return vector;
+  };
+  const auto store = [&](std::size_t index, const Vector& vector) {
+    std::memcpy(to + at + index * sizeof vector, &vector, sizeof vector);
+  };
+  for (; size - at >= 4 * sizeof(Vector); at += 4 * sizeof(Vector)) {
+    // No array: GCC 12 would write it to memory.
+    const Vector first = load(0);
+    const Vector second = load(1);
+    const Vector third = load(2);
+    const Vector fourth = load(3);
+    store(0, first ^ keys);
+    store(1, second ^ keys);
+    store(2, third ^ keys);
+    store(3, fourth ^ keys);
   }
+  for (; size - at >= sizeof(Vector); at += sizeof(Vector)) store(0, load(0) ^ keys);
   return at;
 }
 
