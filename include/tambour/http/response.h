@@ -46,7 +46,8 @@ class IncomingBody;
 /// A handler that ends without a response sends an empty one with the status, and one that has not
 /// called end() after write() ends the response. If a handler throws before its response has begun,
 /// the server answers 500; later, it resets the connection, so that the client does not take the
-/// part for the whole.
+/// part for the whole. If a handler is asked to stop, because the grace period of shut_down() has
+/// ended, and returns without a complete response, the server answers 503 or ends the connection.
 ///
 /// Lifetime: until its handler has ended. A handler whose response comes from another task must be
 /// a coroutine that waits for that task. A task that uses the response later aborts the program

@@ -143,6 +143,10 @@ void detail::Exchange::finish(bool has_failed) {
     is_last_ = true;
     lingers_ = true;
     if (!response().has_begun()) return answer_error(Status::internal_server_error, {});
+  } else if (!response().has_ended() && !is_tunnel_ && handlers_.stop_requested()) {
+    // The handler has not decided what to send: its waits have failed.
+    is_last_ = true;
+    if (!response().has_begun()) return answer_error(Status::service_unavailable, {});
   } else if (!response().has_begun()) {
     if (body_error_) return answer_error(status_for(body_error_), body_error_.message());
     if (rejection_ != nullptr) return answer_error(rejection_->status, rejection_->detail);

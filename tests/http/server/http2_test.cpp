@@ -598,6 +598,24 @@ TEST_F(Http2Server, a_shutdown_announces_itself_and_answers_what_has_been_sent) 
   EXPECT_EQ(server_->connections(), 0U);
 }
 
+TEST_F(Http2Server, stopped_handlers_do_not_complete_their_responses) {
+  serve([](Request& request, Response& response) -> Task<> {
+    if (request.path() == "/begun") static_cast<void>(co_await response.write("a part"));
+    static_cast<void>(co_await sleep_for(1h));
+  });
+  const std::string lines = run([](Http2Server& test) -> Task<std::string> {
+    Http2Client client(co_await test.open());
+    client.get(1, "/");
+    client.get(3, "/begun");
+    static_cast<void>(co_await client.exchange(50ms));
+    spawn(test.server_loop_, test.server_->shut_down(100ms));
+    co_return co_await client.exchange(1s);
+  }(*this));
+  EXPECT_EQ(lines.find("HEADERS 1 200"), std::string::npos) << lines;
+  EXPECT_EQ(lines.find(" end\n"), std::string::npos) << lines;
+  EXPECT_TRUE(lines.ends_with("closed\n")) << lines;
+}
+
 TEST_F(Http2Server, a_client_that_closes_its_side_still_gets_responses) {
   serve([](Request& request, Response& response) -> Task<> {
     static_cast<void>(co_await request.body().read_all());

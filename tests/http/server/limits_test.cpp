@@ -468,6 +468,29 @@ TEST_F(HttpDrain, handlers_are_asked_to_stop_after_the_grace_period) {
   ASSERT_TRUE(time);
   EXPECT_GE(*time, 5s);
   EXPECT_LT(*time, 6s);
+  // An empty response with the status 200 would look like the answer of the handler.
+  EXPECT_TRUE(outcome.answer.starts_with("HTTP/1.1 503 Service Unavailable\r\n")) << outcome.answer;
+}
+
+TEST_F(HttpDrain, a_response_that_a_stopped_handler_leaves_incomplete_is_reset) {
+  serve([](Request&, Response& response) -> Task<> {
+    static_cast<void>(co_await response.write("a part"));
+    static_cast<void>(co_await sleep_for(1h));
+  });
+  spawn(server_loop_, [](HttpDrain& drain) -> Task<> {
+    static_cast<void>(co_await sleep_for(1s));
+    co_await drain.server_->shut_down(5s);
+  }(*this));
+  run([](HttpDrain& drain) -> Task<> {
+    TcpStream stream = co_await drain.open();
+    EXPECT_TRUE(co_await stream.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n"));
+    Buffer received;
+    Result<std::size_t> got = 1;
+    while (got && *got > 0) got = co_await stream.read(received);
+    EXPECT_FALSE(got);
+    const std::string text = received.to_string();
+    EXPECT_TRUE(text.ends_with("6\r\na part\r\n")) << text;
+  }(*this));
 }
 
 TEST_F(HttpDrain, destroying_the_server_destroys_its_handlers) {
