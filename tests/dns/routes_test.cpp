@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -20,6 +21,7 @@
 
 #include "loop/core.h"
 #include "support/network.h"
+#include "support/sandbox.h"
 
 namespace tambour::routes_test {
 namespace {
@@ -132,6 +134,14 @@ TEST(DnsRoutes, are_not_read_if_there_are_many) {
     test::command(
         "for i in $(seq 0 255); do for j in $(seq 0 31); do "
         "echo route add unreachable 10.$i.$j.0/24; done; done | ip -batch -");
+    EXPECT_EQ(load().size(), 0U);
+  });
+}
+
+TEST(DnsRoutes, are_not_read_under_a_filter) {
+  test::in_own_network([] {
+    EXPECT_GT(load().size(), 0U);
+    ASSERT_TRUE(test::forbid_io_uring(EPERM));
     EXPECT_EQ(load().size(), 0U);
   });
 }

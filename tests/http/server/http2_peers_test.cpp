@@ -21,6 +21,7 @@
 
 #include <tambour/tambour.h>
 
+#include "base/seccomp.h"
 #include "http/support/curl.h"
 #include "support/temporary_folder.h"
 #include "tls/support/certificates.h"
@@ -449,6 +450,7 @@ TEST_P(Http2Peers, h2spec_finds_no_violation) {
 /// httpwg does not speak TLS: a proxy encrypts what it sends.
 TEST_P(Http2Peers, httpwg_finds_no_violation) {
   if (!is_installed("httpwg")) GTEST_SKIP() << "httpwg is not installed: see tools/bootstrap";
+  if (tambour::detail::base::seccomp_filter_is_installed()) GTEST_SKIP() << "httpwg needs io_uring";
   LoopGroup group({.threads = 1});
   tls::ClientOptions options;
   options.alpn = {"h2"};
