@@ -127,7 +127,7 @@ class FieldWriter {
     fields.entries_.reserve(entries.size());
     fields.text_.assign(text);
     fields.entries_.assign(entries.begin(), entries.end());
-    fields.has_lines_ = entries.empty();
+    fields.has_lines_ = fields.text_.empty();
     for (const Entry& entry : entries) {
       fields.names_ |= mark_of(entry.hash);
       fields.bytes_ += entry.name_size + entry.value_size;
@@ -157,10 +157,15 @@ class FieldWriter {
   [[nodiscard]] static bool may_have(const Fields& fields, const Names&... names) noexcept {
     return (fields.names_ & (mark_of(names.hash) | ...)) != 0;
   }
-  /// All fields as lines of HTTP/1, if they are together in memory.
+  /// All fields as lines of HTTP/1, if they are together in memory: lines_bytes() of them.
   [[nodiscard]] static std::optional<std::string_view> lines(const Fields& fields) noexcept {
-    if (!fields.has_lines_) return std::nullopt;
+    // The caller has memory for lines_bytes().
+    if (!fields.has_lines_ || fields.text_.size() != lines_bytes(fields)) return std::nullopt;
     return fields.text_;
+  }
+  /// What all fields take as lines of HTTP/1, with ": " and line ends.
+  [[nodiscard]] static std::size_t lines_bytes(const Fields& fields) noexcept {
+    return fields.bytes_ + 4 * fields.entries_.size();
   }
   /// The same as Fields::has_token().
   [[nodiscard]] static bool has_token(const Fields& fields, const KnownName& name,
@@ -175,7 +180,8 @@ class FieldWriter {
     to.entries_.reserve(from.entries_.size());
     to.text_.assign(from.text_);
     to.names_ = from.names_;
-    to.has_lines_ = from.entries_.empty();
+    // The text of a received head is more than its fields, even if it has none.
+    to.has_lines_ = to.text_.empty();
     for (const Entry& entry : from.entries_) {
       if (!is_wanted(from.field_of(entry), entry.hash)) continue;
       to.entries_.push_back(entry);

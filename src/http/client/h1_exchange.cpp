@@ -38,11 +38,10 @@ bool is_offered(const Fields& request, const Fields& response) {
 Task<Result<>> H1Exchange::begin(const RequestHead& head, OutgoingBody body) {
   body_ = std::move(body);
   Buffer output;
-  const bool has_upgrade = is_head_checked_ ? has_upgrade_ : head.fields.contains("Upgrade");
+  const bool has_upgrade = has_upgrade_ ? *has_upgrade_ : head.fields.contains("Upgrade");
   // A sender of Upgrade must name it there: RFC 9110, section 7.8.
   const h1::HeadOptions options{.framing = body_.framing,
-                                .connection = has_upgrade ? "upgrade" : "",
-                                .is_target_checked = is_head_checked_};
+                                .connection = has_upgrade ? "upgrade" : ""};
   if (const auto written = h1::append_head(output, head, options); !written)
     co_return std::unexpected(written.error());
   Connection& connection = *lease_.operator->();

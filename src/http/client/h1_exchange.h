@@ -31,12 +31,8 @@ class H1Exchange final : public Exchange {
   ~H1Exchange() override { end(false); }
 
   [[nodiscard]] Task<Result<>> begin(const RequestHead& head, OutgoingBody body) override;
-  /// The target and the authority of the head are known to be valid, and whether the head has the
-  /// field Upgrade.
-  void set_checked_head(bool has_upgrade) noexcept {
-    is_head_checked_ = true;
-    has_upgrade_ = has_upgrade;
-  }
+  /// It is known whether the head of the request has the field Upgrade.
+  void set_upgrade(bool has_upgrade) noexcept { has_upgrade_ = has_upgrade; }
   /// Closes the connection.
   void abort(const Error& error) noexcept override;
   /// Appends bytes of the body that have arrived already, at most `bytes_max`. Returns false if
@@ -89,8 +85,7 @@ class H1Exchange final : public Exchange {
   std::exception_ptr send_exception_;
   Error read_error_{};
   bool is_sent_ = false;
-  bool is_head_checked_ = false;
-  bool has_upgrade_ = false;         ///< If the head was checked.
+  std::optional<bool> has_upgrade_;  ///< If it is known.
   std::optional<TaskScope> sender_;  ///< Destroyed before what its task uses.
 };
 

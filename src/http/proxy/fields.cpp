@@ -150,9 +150,9 @@ void add_x_forwarded(Fields& fields, const ClientIdentity& client) {
   }
   if (!may_be_set || !fields.contains("X-Forwarded-Proto"))
     FieldWriter::append(fields, "X-Forwarded-Proto", client.is_secure ? "https" : "http");
-  // The authority was checked by the parser.
+  // A handler may have changed the authority, which is then left out if it is no value.
   if (!client.authority.empty() && !(may_be_set && fields.contains("X-Forwarded-Host")))
-    FieldWriter::append(fields, "X-Forwarded-Host", client.authority);
+    static_cast<void>(fields.add("X-Forwarded-Host", client.authority));
 }
 
 /// RFC 7239, section 4: a value that is no token is quoted, as IPv6 addresses and ports are.
@@ -166,8 +166,10 @@ void add_forwarded(Fields& fields, const ClientIdentity& client) {
     element.append("\"[").append(client.address->without_zone().to_string()).append("]\"");
   }
   element.append(";proto=").append(client.is_secure ? "https" : "http");
-  // The authority was checked by the parser: it contains no quotation marks.
-  if (!client.authority.empty()) element.append(";host=\"").append(client.authority).append("\"");
+  // A handler may have changed the authority that the parser has checked.
+  const bool can_be_quoted = client.authority.find_first_of("\"\\") == std::string_view::npos;
+  if (!client.authority.empty() && can_be_quoted)
+    element.append(";host=\"").append(client.authority).append("\"");
   append_to_list(fields, "Forwarded", element);
 }
 

@@ -184,9 +184,7 @@ void Forwarding::begin_exchange(client::Lease lease) {
   exchange_.emplace(state_.loop, std::move(lease),
                     client::ReadLimits{.read_bytes_max = piece_bytes});
   exchange_->set_interim_sink(*this);
-  // The parser of the request, and those of the URLs of upstreams.
-  if (!modified_ && request_->head().version != Version::http_2)
-    exchange_->set_checked_head(keeps_upgrade_);
+  if (!modified_) exchange_->set_upgrade(keeps_upgrade_);
   watchdog_.begin(*exchange_);
 }
 

@@ -107,7 +107,7 @@ bool is_written_by_options(std::string_view name, bool is_request) noexcept {
 /// At least the size of what write_fields() writes.
 std::size_t size_of_fields(const Fields& fields, const HeadOptions& options) noexcept {
   constexpr std::size_t own_fields = 128;
-  return fields.bytes() + 4 * fields.size() + options.connection.size() + options.date_line.size() +
+  return FieldWriter::lines_bytes(fields) + options.connection.size() + options.date_line.size() +
          own_fields;
 }
 
@@ -145,9 +145,7 @@ std::size_t size_of_fields(const Fields& fields, const HeadOptions& options) noe
 }  // namespace
 
 Result<> append_head(Buffer& to, const RequestHead& head, const HeadOptions& options) {
-  if (!options.is_target_checked) {
-    if (auto checked = check_target(head); !checked) return checked;
-  }
+  if (auto checked = check_target(head); !checked) return checked;
   const bool is_absolute = head.form == TargetForm::absolute;
   constexpr std::size_t separators = 64;
   BufferEnd memory(to);

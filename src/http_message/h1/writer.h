@@ -25,8 +25,6 @@ struct HeadOptions {
   /// The Date field with its line end, unless the head has a Date; empty: no field.
   std::string_view date_line{};
   std::string_view body{};  ///< Of a response: written behind the head.
-  /// The target and the authority of a request are known to be valid: a parser has checked them.
-  bool is_target_checked = false;
 };
 
 /// Appends the head of a request, whose target has the form of `head.form`. Fails with

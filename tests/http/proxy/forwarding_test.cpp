@@ -43,6 +43,63 @@ TEST_F(HttpForwarding, removes_fields_of_the_connection) {
             "GET /\nHost: a\nAccept: */*\nTE: trailers\n");
 }
 
+/// A received head is in memory as it arrived, even if none of its fields is passed on.
+TEST_F(HttpForwarding, heads_without_fields_take_nothing_else_along) {
+  test::Origin& origin = add_origin();
+  origin.serve([&origin](Request& request, Response& response) {
+    ++origin.requests;
+    test::echo_head(request, response);
+  });
+  for (const auto forwarded : {http::ForwardedFields::none, http::ForwardedFields::forwarded}) {
+    ReverseProxyOptions options;
+    options.upstreams = {{origin.url()}};
+    options.forwarded_fields = forwarded;
+    options.via = "";
+    proxy_.emplace(or_throw(http::ReverseProxy::create(server_loop_, std::move(options))));
+    // The only field of the client is removed.
+    serve([handler = proxy_->handler()](Request& request, Response& response) -> Task<> {
+      request.head().fields.remove("X-Internal-User");
+      co_await handler.run(request, response);
+    });
+    const std::string path = "/" + std::string(7000, 'a');
+    for (const std::string fields : {"", "X-Internal-User: admin\r\n"}) {
+      origin.requests = 0;
+      for (int i = 1; i <= 3; ++i) {
+        const test::Reply reply =
+            run(this->request("GET " + path + " HTTP/1.0\r\n" + fields + "\r\n"));
+        EXPECT_TRUE(reply.body.starts_with("GET " + path + "\nHost: ")) << reply.body;
+        EXPECT_EQ(reply.body.find("admin"), std::string::npos);
+        wait(1s);
+        EXPECT_EQ(origin.requests, i);
+      }
+    }
+    server_.reset();
+  }
+}
+
+/// A handler in front of the proxy may change the head that the parser has checked.
+TEST_F(HttpForwarding, changed_heads_are_checked) {
+  test::Origin& origin = add_counting_origin();
+  std::string target = "/";
+  std::string authority = "a";
+  ReverseProxyOptions options;
+  options.upstreams = {{origin.url()}};
+  options.forwarded_fields = http::ForwardedFields::both;
+  proxy_.emplace(or_throw(http::ReverseProxy::create(server_loop_, std::move(options))));
+  serve([&, handler = proxy_->handler()](Request& request, Response& response) -> Task<> {
+    request.head().target = target;
+    request.head().authority = authority;
+    co_await handler.run(request, response);
+  });
+  EXPECT_EQ(get().status, Status::ok);
+  target = "/ HTTP/1.1\r\nHost: a\r\n\r\nGET /secret";
+  EXPECT_EQ(get().status, Status::bad_gateway);
+  target = "/";
+  authority = "a\r\nX-Internal-User: admin";
+  EXPECT_EQ(get().status, Status::bad_gateway);
+  EXPECT_EQ(origin.requests, 1);
+}
+
 TEST_F(HttpForwarding, does_not_believe_clients) {
   add_origin(test::echo_head);
   ReverseProxyOptions options;
