@@ -251,9 +251,9 @@ Task<Attempt> Shared::exchange(Message& message, TimePoint deadline) {
     exchange->set_interim_callback(message.on_interim());
     const auto begun = co_await exchange->begin(message.head(), message.take_body());
     // Servers that close an idle connection may send 408 first, which crosses with the request: RFC
-    // 9110, section 15.5.9.
+    // 9110, section 15.5.9. On a stream, a response is always that to its request.
     const bool has_crossed =
-        begun && was_used && exchange->head().status == Status::request_timeout;
+        begun && was_used && !is_multiplexed && exchange->head().status == Status::request_timeout;
     if (begun && !(has_crossed && may_be_repeated)) {
       if (message.decodes()) exchange->decode({options.limits.body_bytes_max, 0});
       co_return Attempt(ClientResponse(message.url(), std::move(exchange)));

@@ -29,12 +29,13 @@ constexpr std::size_t queued_at_once_max = std::size_t{64} * 1024;
 }  // namespace
 
 H2Sender::H2Sender(SocketStream& stream, const Limits& limits, H2Memory& memory,
-                   Callback<void(H2SendingStream&)> sent)
+                   Callback<void(H2SendingStream&)> sent, Callback<void()> failed)
     : loop_(stream.loop()),
       stream_(stream),
       limits_(limits),
       memory_(memory),
       sent_(std::move(sent)),
+      failed_(std::move(failed)),
       output_(stream, limits.write_timeout),
       written_(loop_),
       has_capacity_(loop_),
@@ -63,9 +64,9 @@ void H2Sender::write() noexcept {
     end_write();
   }
   is_writing_ = false;
-  // The task that reads finds out.
   if (error()) stream_.close();
   wake_waiting();
+  if (error() && failed_) failed_();
 }
 
 void H2Sender::end_write() noexcept {

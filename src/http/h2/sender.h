@@ -47,7 +47,7 @@ class H2Sender {
 
   /// `sent` is invoked when the end of a stream has been queued, and may destroy the stream.
   H2Sender(SocketStream& stream, const Limits& limits, H2Memory& memory,
-           Callback<void(H2SendingStream&)> sent);
+           Callback<void(H2SendingStream&)> sent, Callback<void()> failed = {});
   H2Sender(const H2Sender&) = delete;
   H2Sender& operator=(const H2Sender&) = delete;
   ~H2Sender() = default;
@@ -184,6 +184,7 @@ class H2Sender {
   Limits limits_;
   H2Memory& memory_;
   Callback<void(H2SendingStream&)> sent_;
+  Callback<void()> failed_;
   Output output_;
   detail::h2::HpackEncoder encoder_;
   using SendOrder = detail::IntrusiveList<H2SendingStream>;

@@ -358,9 +358,10 @@ class ScriptedHttp2 : public Http2Client {
   std::vector<h2::ErrorCode> resets_;   ///< Of streams, by the client.
   bool closes_at_data_ = false;         ///< When the first DATA arrives.
 
-  static void respond(Buffer& out, std::uint32_t stream, std::string_view body) {
+  static void respond(Buffer& out, std::uint32_t stream, std::string_view body,
+                      http::Status status = http::Status::ok) {
     h2::HpackEncoder encoder(0);
-    http::ResponseHead head;
+    const http::ResponseHead head{.status = status};
     or_throw(h2::append_head(out, encoder, head, {.stream_id = stream}));
     h2::append_data(out, stream, Buffer(body), true);
   }
@@ -390,6 +391,20 @@ TEST_F(ScriptedHttp2, requests_above_the_last_stream_are_repeated) {
                 },
                 Method::post),
             "ok 2");
+}
+
+/// Over HTTP/1, a response with the status 408 may have crossed with the request.
+TEST_F(ScriptedHttp2, a_response_408_is_that_to_its_request) {
+  int requests = 0;
+  Script script = [](Buffer& out, std::uint32_t stream, int request) {
+    respond(out, stream, request == 0 ? "ok" : "late",
+            request == 0 ? http::Status::ok : http::Status::request_timeout);
+  };
+  const TcpServer server = serve_script(script, requests);
+  Client client(loop_, http_2_only());
+  EXPECT_EQ(got(client, ClientRequest(url_of(server))), "ok");
+  EXPECT_EQ(got(client, ClientRequest(url_of(server))), "late");
+  EXPECT_EQ(requests, 2);
 }
 
 TEST_F(ScriptedHttp2, http_1_cannot_replace_the_only_version) {

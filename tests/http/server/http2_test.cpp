@@ -633,6 +633,51 @@ TEST_F(Http2Server, a_client_that_closes_its_side_still_gets_responses) {
             "HEADERS 1 200 content-length=5\nDATA 1 later end\nclosed\n");
 }
 
+/// Nothing is read any more that would tell the server.
+TEST_F(Http2Server, a_client_that_closes_its_side_and_vanishes_leaves_nothing) {
+  http::ServerOptions options;
+  options.write_timeout = 1s;
+  serve([](Request&, Response& response) { response.send(std::string(10'000'000, 'x')); }, options);
+  for (const bool resets : {false, true}) {
+    run([](Http2Server& test, bool closes) -> Task<> {
+      TcpStream stream = co_await test.open();
+      Http2Client client(std::move(stream),
+                         {{http::detail::h2::SettingId::initial_window_size, 0x7fff'ffff}});
+      client.grow_window(0, 0x7000'0000);
+      client.get(1, "/");
+      EXPECT_TRUE(co_await client.stream().write(client.out()));
+      EXPECT_TRUE(co_await client.stream().shutdown_write());
+      if (!closes) static_cast<void>(co_await sleep_for(10s));
+    }(*this, resets));
+    simulation_.run_for(10s);
+    EXPECT_EQ(server_->connections(), 0U) << resets;
+  }
+}
+
+TEST_F(Http2Server, a_client_that_closes_its_side_owes_no_answer_to_a_ping) {
+  http::ServerOptions options;
+  options.http_2.ping_interval = 1s;
+  options.http_2.ping_timeout = 1s;
+  options.http_2.settings_timeout = 1h;
+  serve(
+      [](Request&, Response& response) -> Task<> {
+        static_cast<void>(co_await sleep_for(1h));
+        response.send("late");
+      },
+      options);
+  run([](Http2Server& test) -> Task<> {
+    Http2Client client(co_await test.open());
+    client.get(1, "/");
+    EXPECT_TRUE(co_await client.stream().write(client.out()));
+    static_cast<void>(co_await sleep_for(1500ms));
+    EXPECT_TRUE(co_await client.stream().shutdown_write());
+    static_cast<void>(co_await sleep_for(1s));
+    const std::uint64_t before = test.server_loop_.stats().iterations;
+    static_cast<void>(co_await sleep_for(10s));
+    EXPECT_LT(test.server_loop_.stats().iterations - before, 200U);
+  }(*this));
+}
+
 TEST_F(Http2Server, idle_connections_are_closed) {
   serve(hello);
   EXPECT_EQ(run([](Http2Server& test) -> Task<std::string> {

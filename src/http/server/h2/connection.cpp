@@ -52,11 +52,12 @@ H2Connection::H2Connection(SocketStream stream, Buffer received,
       drain_timer_(loop_, [this] { end_drain(); }),
       progress_timer_(loop_, [this] { check_progress(); }),
       memory_(settings_->h2_counters->buffered()),
-      sender_(stream_,
-              {options().write_timeout, options().http_2.send_rate_min,
-               options().http_2.unsent_bytes_max, options().http_2.socket_unsent_bytes_max},
-              memory_,
-              [this](H2SendingStream& sent) { remove_if_done(static_cast<H2Stream&>(sent)); }) {
+      sender_(
+          stream_,
+          {options().write_timeout, options().http_2.send_rate_min,
+           options().http_2.unsent_bytes_max, options().http_2.socket_unsent_bytes_max},
+          memory_, [this](H2SendingStream& sent) { remove_if_done(static_cast<H2Stream&>(sent)); },
+          [this] { emptied_.set(); }) {
   input_.bytes() = std::move(received);
 }
 
@@ -460,6 +461,9 @@ Task<> H2Connection::end_streams() {
     });
   }
   while (!streams_.empty()) {
+    // A task that reads would find out.
+    if (sender_.error()) fail_streams(sender_.error());
+    if (streams_.empty()) break;
     emptied_.reset();
     const Result<> waited = co_await emptied_.wait();
     if (waited) continue;

@@ -79,8 +79,9 @@ TimePoint H2Connection::next_check() const noexcept {
     next = std::min(next, detail::base::saturating_add(now, period));
   const Duration ping_interval = options().http_2.ping_interval;
   if (ping_interval <= Duration::zero()) return next;
-  if (ping_deadline_ != never) return std::min(next, std::max(ping_deadline_, now));
-  // While nothing is read, received_at_ may be long ago.
+  // While nothing is read, check_client() waits for no answer, and received_at_ may be long ago.
+  if (ping_deadline_ != never && is_receiving_)
+    return std::min(next, std::max(ping_deadline_, now));
   const TimePoint silent_at = detail::base::saturating_add(received_at_, ping_interval);
   return std::min(next,
                   silent_at > now ? silent_at : detail::base::saturating_add(now, ping_interval));
