@@ -322,6 +322,21 @@ class State {
     if (connection.thrown) std::rethrow_exception(connection.thrown);
   }
 
+  /// The queries that were received together: the connection is not idle as long as one of them is
+  /// neither answered nor left to a task.
+  class ReceivedQueries {
+   public:
+    explicit ReceivedQueries(Connection& connection) noexcept : connection_(connection) {
+      ++connection.answering;
+    }
+    ReceivedQueries(const ReceivedQueries&) = delete;
+    ReceivedQueries& operator=(const ReceivedQueries&) = delete;
+    ~ReceivedQueries() { --connection_.answering; }
+
+   private:
+    Connection& connection_;
+  };
+
   /// Ends when the connection is closed, or sends no complete query in time.
   Task<> read_queries(Connection& connection, TaskScope& handlers) {
     std::string in;
@@ -335,11 +350,10 @@ class State {
       if (!got || *got == 0) co_return;
       in.append(reinterpret_cast<const char*>(bytes.data()), *got);
       std::size_t used = 0;
+      const ReceivedQueries queries(connection);
       while (auto packet = take_packet(in, used)) {
         while (connection.budget.is_exhausted(core_)) {
-          ++connection.answering;  // The query has been received.
           const Result<> slept = co_await sleep_for(Duration::zero(), {});
-          --connection.answering;
           if (!slept) co_return;
         }
         if (!is_query(dns::detail::as_bytes(*packet))) {

@@ -67,6 +67,10 @@ void EmbeddedLoops::watch_descriptor(EmbeddedLoop& embedded) noexcept {
 }
 
 std::int64_t EmbeddedLoops::before_wait() noexcept {
+  // The program runs this loop, which another one contains, by itself. Its descriptor may be
+  // replaced twice before the other loop waits, and then have the number that it had before.
+  if (around_ != nullptr && around_->is_started())
+    around_->core_->service<EmbeddedLoops>().watch_descriptor(*around_);
   std::int64_t soonest_ns = base::end_of_time_ns;
   for (EmbeddedLoop* embedded = embedded_.front(); embedded != nullptr;
        embedded = embedded->next()) {

@@ -371,6 +371,32 @@ TEST_F(DnsServing, shuts_down_after_the_queries_that_it_has_received) {
   EXPECT_EQ(run(exchange(question.write().value())), "") << "datagrams are still answered";
 }
 
+TEST_F(DnsServing, shuts_down_after_queries_that_wait_for_others) {
+  serve(answer_later, {.tasks_max = 4, .tcp_tasks_max = 2});
+  TaskScope scope(loop);
+  std::vector<dns::Message> answers;
+  int queries = 0;
+  std::string pipelined;
+  for (; queries < 12; ++queries)
+    pipelined +=
+        framed(dns::Message::query(dns_name("first.test"), dns::Type::a, std::uint16_t(queries)));
+  for (int i = 0; i < 3; ++i) {
+    scope.spawn([&]() -> Task<> {
+      for (dns::Message& message : messages_in(co_await exchange_over_tcp(pipelined, SIZE_MAX)))
+        answers.push_back(std::move(message));
+    });
+  }
+  simulation.run_for(50ms);
+  bool has_ended = false;
+  spawn(server_loop, [](dns::Server& subject, bool& into) -> Task<> {
+    co_await subject.shut_down(1min);
+    into = true;
+  }(*server, has_ended));
+  simulation.run_for(30s);
+  EXPECT_TRUE(has_ended);
+  EXPECT_EQ(answers.size(), 3U * 12U);
+}
+
 TEST_F(DnsServing, stops_handlers_when_the_grace_of_a_shutdown_is_over) {
   serve([](const dns::Request&, dns::Message&) -> Task<> {
     static_cast<void>(co_await sleep_for(1h));

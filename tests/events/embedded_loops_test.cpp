@@ -322,6 +322,38 @@ TEST_P(EmbeddedLoops, a_recreated_epoll_instance_is_watched) {
   EXPECT_TRUE(sleeps_through(20ms));
 }
 
+/// The second time, the new instance has the number of the first one.
+TEST_P(EmbeddedLoops, an_epoll_instance_that_is_recreated_twice_is_watched) {
+  EventLoop inner({.backend = BackendKind::epoll});
+  EmbeddedLoop embedded(loop(), inner);
+  ASSERT_TRUE(embedded.start());
+  const auto pipe = test::open_pipe();
+  FdWatcher reader(inner, pipe.near.get(), Events::read, [&](Events) {
+    ++calls;
+    test::drain(pipe.near);
+  });
+  ASSERT_TRUE(reader.start());
+  run_iterations();
+  const auto recreate = [&inner] {
+    auto duplicated = test::open_pipe();
+    test::UniqueFd duplicate;
+    {
+      FdWatcher brief(inner, duplicated.near.get(), Events::read, [](Events) {});
+      ASSERT_TRUE(brief.start());
+      inner.run_ready();
+      duplicate = test::UniqueFd(::dup(duplicated.near.get()));
+      duplicated.near.reset(-1);
+    }
+    test::write_to(duplicated.far);
+    for (int i = 0; i < 3; ++i) inner.run_ready();
+  };
+  for (int times = 1; times <= 4; ++times) {
+    for (int i = 0; i < times; ++i) recreate();
+    test::write_to(pipe.far);
+    EXPECT_TRUE(run_until([&] { return calls == times; })) << times;
+  }
+}
+
 TEST_P(EmbeddedLoops, both_work_after_a_fork) {
   with_each_inner([this](EventLoop& inner, EmbeddedLoop&) {
     const auto pipe = test::open_pipe();

@@ -2,6 +2,7 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -138,6 +139,71 @@ TEST_F(HostilePeers, key_update_is_answered_without_a_write) {
   });
   EXPECT_EQ(end, Error());
   EXPECT_TRUE(answered);
+}
+
+/// A connection whose socket is full although it has nothing to send itself, because the client
+/// does not read.
+class FullSockets : public HostilePeers {
+ protected:
+  /// The client sends a byte. When the socket is full, `then_server` and `then_client` are called.
+  /// Returns why the connection has ended.
+  Error end_of_full(const std::function<void(Connection&)>& then_server,
+                    const std::function<void(SSL*)>& then_client) {
+    TcpServer server = listen();
+    std::optional<Error> end;
+    std::atomic<bool> is_full{false};
+    std::atomic<bool> has_ended{false};
+    int quiet = 0;
+    Connection* open = nullptr;
+    Timer filling(loop, [&] {
+      static const std::array<char, 4096> bytes{};
+      ssize_t sent = 0;
+      while ((sent = ::send(open->fd(), bytes.data(), bytes.size(), MSG_DONTWAIT)) > 0) quiet = 0;
+      // The kernel may move bytes to the client for a while.
+      if (++quiet < 20) return;
+      filling.stop();
+      EXPECT_EQ(open->unsent(), 0U);
+      then_server(*open);
+      is_full = true;
+    });
+    server.serve({.on_message =
+                      [&](Connection& peer, Buffer& buffer) {
+                        buffer.clear();
+                        if (is_full) peer.send("answer");
+                        if (open == nullptr) filling.start(5ms, 5ms);
+                        open = &peer;
+                      },
+                  .on_close =
+                      [&](Connection&, Error error) {
+                        end = error;
+                        has_ended = true;
+                      },
+                  .limits = {.write_timeout = 200ms}});
+    const RawClient client(server.endpoint(), TLS1_3_VERSION, [&](SSL* ssl) {
+      EXPECT_EQ(SSL_write(ssl, "x", 1), 1);
+      while (!is_full && !has_ended) std::this_thread::sleep_for(1ms);
+      then_client(ssl);
+      while (!has_ended) std::this_thread::sleep_for(1ms);
+    });
+    Timer tick(loop, [] {});
+    tick.start(10ms, 10ms);
+    while (!end) loop.run_once();
+    return *end;
+  }
+};
+
+TEST_F(FullSockets, an_answer_to_a_key_update_has_the_write_timeout) {
+  const Error end = end_of_full([](Connection&) {},
+                                [](SSL* ssl) {
+                                  EXPECT_EQ(SSL_key_update(ssl, SSL_KEY_UPDATE_REQUESTED), 1);
+                                  EXPECT_EQ(SSL_write(ssl, "x", 1), 1);
+                                });
+  EXPECT_EQ(end, system_error(ETIMEDOUT));
+}
+
+TEST_F(FullSockets, the_end_of_tls_has_the_write_timeout) {
+  const Error end = end_of_full([](Connection& peer) { peer.shutdown_write(); }, [](SSL*) {});
+  EXPECT_EQ(end, system_error(ETIMEDOUT));
 }
 
 TEST_F(HostilePeers, renegotiation_is_refused) {

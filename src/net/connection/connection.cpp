@@ -281,7 +281,7 @@ bool ConnectionCore::send_later(std::span<const std::byte> bytes, Buffer* buffer
 
 /// Called when bytes begin to wait, or when more do: `before` is the number that waited before.
 bool ConnectionCore::note_unsent(std::size_t before) {
-  if (before == 0 && callbacks_->limits.write_timeout > Duration::zero()) {
+  if (before == 0) {
     start_write_timeout();
     if (ended_) return false;
   }
@@ -347,7 +347,8 @@ void ConnectionCore::finish_output() noexcept {
   // The end of TLS is a message, for which the socket may have no space: once it has been sent,
   // this function is called again.
   if (transport().shutdown_write() == -EAGAIN) {
-    if (close_requested_) start_lingering();
+    start_write_timeout();
+    if (close_requested_ && !ended_) start_lingering();
     return ended_ ? void() : watch();
   }
   if (peer_half_closed_) return end(0);

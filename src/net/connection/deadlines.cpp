@@ -37,6 +37,7 @@ void ConnectionCore::start_deadline(Start start) noexcept {
 
 /// Bytes begin to wait.
 void ConnectionCore::start_write_timeout() noexcept {
+  if (callbacks_->limits.write_timeout <= Duration::zero()) return;
   start_deadline([](Deadlines& times, std::int64_t now_ns) { times.sending.restart(now_ns); });
 }
 

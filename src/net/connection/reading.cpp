@@ -9,7 +9,11 @@
 namespace tambour::detail::net {
 
 void ConnectionCore::read_some() {
+  // TLS may answer to what it reads, for example with a new key, when the socket has no space.
+  const std::size_t unsent_before = unsent_bytes();
   const std::int32_t answer = transport().read(input_, read_size_);
+  if (unsent_before == 0 && unsent_bytes() > 0) start_write_timeout();
+  if (ended_) return;
   if (answer == -EAGAIN) return read_again_if_possible();
   // The write end of a pipe reports an event to read when its reader has closed it.
   if (answer == -EBADF && io::is_file(kind_)) return end(EPIPE);
