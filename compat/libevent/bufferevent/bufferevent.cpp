@@ -111,7 +111,8 @@ void BufferEvent::suspend_reading(std::uint16_t why) noexcept {
 void BufferEvent::resume_reading(std::uint16_t why) noexcept {
   const BevLocked locked(*this);
   read_suspended &= static_cast<std::uint16_t>(~why);
-  if (read_suspended == 0 && (enabled & EV_READ) != 0) start(EV_READ);
+  // The caller may have freed it in a callback.
+  if (references > 0 && read_suspended == 0 && (enabled & EV_READ) != 0) start(EV_READ);
 }
 
 void BufferEvent::suspend_writing(std::uint16_t why) noexcept {
@@ -123,7 +124,7 @@ void BufferEvent::suspend_writing(std::uint16_t why) noexcept {
 void BufferEvent::resume_writing(std::uint16_t why) noexcept {
   const BevLocked locked(*this);
   write_suspended &= static_cast<std::uint16_t>(~why);
-  if (write_suspended == 0 && (enabled & EV_WRITE) != 0) start(EV_WRITE);
+  if (references > 0 && write_suspended == 0 && (enabled & EV_WRITE) != 0) start(EV_WRITE);
 }
 
 void BufferEvent::schedule() noexcept {

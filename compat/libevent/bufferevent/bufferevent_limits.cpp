@@ -10,6 +10,7 @@ using tambour::libevent::BevLocked;
 using tambour::libevent::BufferEvent;
 using tambour::libevent::Direction;
 using tambour::libevent::GroupLocked;
+using tambour::libevent::Held;
 using tambour::libevent::limit_for;
 using tambour::libevent::limit_of;
 using tambour::libevent::max_of;
@@ -43,7 +44,7 @@ void ev_token_bucket_cfg_free(ev_token_bucket_cfg* cfg) { event_mm_free_(cfg); }
 
 int bufferevent_set_rate_limit(bufferevent* bufev, ev_token_bucket_cfg* cfg) {
   BufferEvent& bev = of(bufev);
-  const BevLocked locked(bev);
+  const Held held(bev);  // Over TLS, resuming invokes callbacks.
   if (cfg == nullptr) {
     if (bev.limit == nullptr) return 0;
     bev.limit->cfg = nullptr;
@@ -119,6 +120,7 @@ void bufferevent_rate_limit_group_free(bufferevent_rate_limit_group* group) {
   // Members that are left must not refer to the group.
   while (group->members != nullptr) {
     BufferEvent& bev = *group->members->bev;
+    const Held held(bev);
     leave_group(bev);
     bev.resume_reading(suspended::group_bandwidth);
     bev.resume_writing(suspended::group_bandwidth);
@@ -155,7 +157,7 @@ int bufferevent_add_to_rate_limit_group(bufferevent* bufev, bufferevent_rate_lim
 
 int bufferevent_remove_from_rate_limit_group(bufferevent* bufev) {
   BufferEvent& bev = of(bufev);
-  const BevLocked locked(bev);
+  const Held held(bev);
   leave_group(bev);
   bev.resume_reading(suspended::group_bandwidth);
   bev.resume_writing(suspended::group_bandwidth);

@@ -79,22 +79,29 @@ void resume_group(bufferevent_rate_limit_group& group, Direction direction) noex
   constexpr std::uint32_t increment = 1013904223;
   constexpr int used_shift = 16;
   group.random = group.random * multiplier + increment;
-  RateLimit* start = group.members;
+  const RateLimit* start = group.members;
   const auto skipped =
       (group.random >> used_shift) % static_cast<std::uint32_t>(group.member_count);
   for (std::uint32_t i = 0; i < skipped; ++i) start = start->next;
-  const auto resume_member = [&group, direction](const RateLimit& member) {
+  // Returns the next member. Over TLS, resuming invokes callbacks, which may free members.
+  const auto resume_member = [&group, direction](const RateLimit& member) -> const RateLimit* {
     void* const lock = member.bev->lock;
     if (!try_lock(lock)) {
       group.pending_resume[direction] = true;
-      return;
+      return member.next;
     }
-    resume(*member.bev, direction, suspended::group_bandwidth);
+    const RateLimit* next = nullptr;
+    {
+      const Held held(*member.bev);
+      resume(*member.bev, direction, suspended::group_bandwidth);
+      next = member.next;
+    }
     tambour::libevent::unlock(lock);
+    return next;
   };
-  for (RateLimit* member = start; member != nullptr; member = member->next) resume_member(*member);
-  for (RateLimit* member = group.members; member != start; member = member->next)
-    resume_member(*member);
+  for (const RateLimit* member = start; member != nullptr;) member = resume_member(*member);
+  for (const RateLimit* member = group.members; member != nullptr && member != start;)
+    member = resume_member(*member);
 }
 
 }  // namespace
@@ -165,7 +172,7 @@ ev_ssize_t allowance(BufferEvent& bev, Direction direction) noexcept {
 
 void on_refill(evutil_socket_t /*fd*/, short /*events*/, void* argument) {
   BufferEvent& bev = of(static_cast<bufferevent*>(argument));
-  const BevLocked locked(bev);
+  const Held held(bev);  // Over TLS, resuming invokes callbacks.
   RateLimit* const limit = bev.limit;
   if (limit == nullptr || limit->cfg == nullptr) return;
   update(*limit);

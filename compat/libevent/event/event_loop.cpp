@@ -104,12 +104,15 @@ void renew(event_base& base, event& ev) {
   const timeval interval = ev.ev_.ev_io.ev_timeout;
   if (interval.tv_sec == 0 && interval.tv_usec == 0) return;
   const std::int64_t now = base.now();
-  const std::int64_t delay = le::microseconds_of(interval);
+  // The upper bits of a common timeout are not part of its time.
+  const bool is_common = base.common_of(ev.ev_timeout) != nullptr;
+  const std::int64_t delay =
+      is_common ? le::microseconds_of(interval) : interval.tv_sec * 1'000'000LL + interval.tv_usec;
   const bool by_timeout = (ev.ev_res & EV_TIMEOUT) != 0;
   std::int64_t at = (by_timeout ? le::microseconds_of(ev.ev_timeout) : now) + delay;
   if (at < now) at = now + delay;
   timeval until = le::to_timeval(at);
-  if (base.common_of(ev.ev_timeout) != nullptr) {
+  if (is_common) {
     until.tv_usec |=
         static_cast<suseconds_t>(le::common::bits(interval) & ~le::common::microseconds);
   }

@@ -3,6 +3,7 @@
 #include <sys/queue.h>
 
 #include <cerrno>
+#include <utility>
 
 #include <event2/buffer.h>
 #include <event2/keyvalq_struct.h>
@@ -38,9 +39,9 @@ void evhttp_connection::suspend_reading() noexcept {
 }
 
 void evhttp_connection::resume_reading() noexcept {
-  if (suspends_reading)
+  // Reading may begin at once, and suspend it again.
+  if (std::exchange(suspends_reading, false))
     bufferevent_unsuspend_read_(bufev, tambour::libevent::suspended::read_ahead);
-  suspends_reading = false;
 }
 
 void evhttp_connection::start_reading() noexcept {

@@ -315,6 +315,51 @@ TEST_P(Connection, may_be_freed_in_its_callbacks) {
   }
 }
 
+/// Bytes that are decrypted already wait for the limit, so resuming invokes the callback.
+TEST_P(Connection, may_be_freed_when_its_rate_limit_lets_it_read) {
+  constexpr std::size_t burst = 3000;
+  const timeval tick{0, 100'000};
+  const timeval write_limit{1, 0};
+  enum class Resume { by_tick, without_limit, without_group, by_group };
+  for (const Resume how : {Resume::by_tick, Resume::without_limit, Resume::without_group, Resume::by_group}) {
+    End one;
+    End other;
+    int pair[2] = {};
+    ASSERT_EQ(evutil_socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    make(one, pair[0], BUFFEREVENT_SSL_ACCEPTING, 0);
+    make(other, pair[1], BUFFEREVENT_SSL_CONNECTING, 0);
+    run();
+    ev_token_bucket_cfg* const limit = ev_token_bucket_cfg_new(burst, burst, burst, burst, &tick);
+    const bool is_group = how == Resume::without_group || how == Resume::by_group;
+    bufferevent_rate_limit_group* const group = bufferevent_rate_limit_group_new(base.get(), limit);
+    if (is_group) {
+      bufferevent_add_to_rate_limit_group(one.bev, group);
+    } else {
+      bufferevent_set_rate_limit(one.bev, limit);
+    }
+    bufferevent_set_timeouts(one.bev, nullptr, &write_limit);
+    const std::string bytes(5000, 'x');
+    bufferevent_write(one.bev, bytes.data(), burst);
+    bufferevent_write(other.bev, bytes.data(), bytes.size());
+    one.expected = 1;
+    wait();
+    EXPECT_LT(one.received.size(), bytes.size());
+    one.free_on_read = true;
+    if (how == Resume::without_limit) bufferevent_set_rate_limit(one.bev, nullptr);
+    if (how == Resume::without_group) bufferevent_remove_from_rate_limit_group(one.bev);
+    for (int i = 0; i < 100 && one.bev != nullptr; ++i) {
+      event_base_loopexit(base.get(), &tick);
+      event_base_dispatch(base.get());
+    }
+    EXPECT_EQ(one.bev, nullptr) << static_cast<int>(how);
+    for (const End* const end : {&one, &other})
+      if (end->bev != nullptr) bufferevent_free(end->bev);
+    run();
+    bufferevent_rate_limit_group_free(group);
+    ev_token_bucket_cfg_free(limit);
+  }
+}
+
 TEST_P(Connection, bytes_that_are_not_tls_are_an_error_of_openssl) {
   make(server, fds[1], BUFFEREVENT_SSL_ACCEPTING, 0);
   ASSERT_EQ(::write(fds[0], "GET / HTTP/1.0\r\n\r\n", 18), 18);
