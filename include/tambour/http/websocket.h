@@ -78,7 +78,7 @@ struct WebSocketOptions {
   std::uint64_t frame_bytes_max = std::uint64_t{1} * 1024 * 1024;
   /// Frames of one message, empty ones included.
   std::uint32_t fragments_max = 4096;
-  /// Pings and pongs without data of a message between them, within `ping_interval`.
+  /// Pings and pongs without data of a message between them, within 20 s.
   std::uint32_t control_frames_max = 1000;
 
   /// Bytes that wait to be sent. send() waits until there are fewer; try_send() fails.

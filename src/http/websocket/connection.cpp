@@ -209,19 +209,24 @@ Connection::Step Connection::decompress(Buffer& into, std::size_t bytes_max, Web
   return Step::part;
 }
 
+/// Control frames are limited within an interval: a connection without messages may last.
+void Connection::restart_count_in_time() noexcept {
+  using tambour::detail::base::saturating_add;
+  if (saturating_add(control_counted_since_, control_interval) >= loop_.now()) return;
+  control_counted_since_ = loop_.now();
+  parser_.restart_control_frames();
+}
+
 /// Only the last of several pings is answered if the peer does not read: RFC 6455, section 5.5.3.
 void Connection::handle_ping() {
   ++stats_.pings_received;
-  if (tambour::detail::base::saturating_add(control_counted_since_, control_interval) <
-      loop_.now()) {
-    control_counted_since_ = loop_.now();
-    parser_.restart_control_frames();
-  }
+  restart_count_in_time();
   if (!has_sent_close_) answer_ping();
 }
 
 void Connection::handle_pong() noexcept {
   ++stats_.pongs_received;
+  restart_count_in_time();
   if (pinged_at_ == never) return;
   round_trip_time_ = loop_.now() - last_ping_at_;
   pinged_at_ = never;

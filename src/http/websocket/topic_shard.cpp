@@ -50,7 +50,8 @@ void TopicShard::add(Connection& connection, const void* topic) {
   const WebSocketTopicOptions& options = shared_->options;
   if (!deadline_ && options.when_slow == WhenSubscriberSlow::delay_publisher)
     deadline_.emplace(loop_, [this] { check_deadline(); });
-  members_.reserve(members_.size() + 1);
+  // reserve() alone would make a copy for each member.
+  if (members_.size() == members_.capacity()) members_.reserve(2 * members_.size() + 1);
   auto* const member = new Member(*this, connection, topic, members_.size());
   members_.push_back(member);
   connection.add_subscriber(*member);

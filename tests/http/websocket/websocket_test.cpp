@@ -278,6 +278,28 @@ TEST_F(WebSockets, callbacks_may_answer) {
   }());
 }
 
+/// It answers pings, more than the limit of control frames, and sends nothing else.
+TEST_F(WebSockets, a_peer_that_only_listens_stays_connected) {
+  http::WebSocketOptions options;
+  options.control_frames_max = 10;
+  bool is_over = false;
+  serve(http::serve_websocket(
+      [&is_over](WebSocket& socket, http::Request&) -> Task<> {
+        static_cast<void>(co_await socket.receive());
+        is_over = true;
+      },
+      options));
+  run([&]() -> Task<> {
+    http::Client client(loop_);
+    options.ping_interval = 0s;
+    WebSocket socket = co_await connect(client, options);
+    const auto silence = co_await timeout(50min, socket.receive());
+    EXPECT_EQ(silence.error(), system_error(ETIMEDOUT));
+    EXPECT_TRUE(socket.is_open());
+    EXPECT_FALSE(is_over);
+  }());
+}
+
 TEST_F(WebSockets, a_peer_that_vanished_is_noticed) {
   serve(http::serve_websocket(&test::echo));
   run([&]() -> Task<> {
