@@ -61,7 +61,7 @@ class LogField {
 /// One record. It exists during the call of the sink.
 struct LogRecord {
   LogLevel level = LogLevel::info;
-  /// The part of the library: "server", "http", "tls", "dns".
+  /// The part of the library: "server", "tls", "dns".
   std::string_view component;
   /// A constant sentence without values, by which records can be grouped.
   std::string_view message;

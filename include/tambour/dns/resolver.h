@@ -172,6 +172,7 @@ class Resolver final : public tambour::Resolver {
   /// dns::ErrorCode: no_such_name, no_data, server_failure, timeout and others; with ECANCELED.
   ///
   ///   auto mail = co_await resolver.query(name, dns::Type::mx);
+  ///   if (!mail) co_return;
   ///   for (const dns::Mx* mx : mail->answers_of<dns::Mx>()) ...
   [[nodiscard]] Task<Result<Message>> query(Name name, Type type);
   /// Parses `name`, which is absolute with or without a trailing dot.

@@ -30,7 +30,7 @@ struct HttpsRedirectOptions {
 ///   auto plain = http::Server::listen(loop, port_80, http::redirect_to_https());
 [[nodiscard]] Handler redirect_to_https(HttpsRedirectOptions options = {});
 
-/// The policy that strict_transport() sends: RFC 6797.
+/// The policy that strict_transport_security() sends: RFC 6797.
 struct StrictTransportOptions {
   /// How long browsers use only HTTPS for the host. Start with a few minutes: the policy cannot be
   /// revoked over HTTP. Zero removes it.

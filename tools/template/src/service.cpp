@@ -23,6 +23,9 @@ void hello(http::Request& request, http::Response& response) {
 Task<> echo(http::Request& request, http::Response& response) {
   auto body = co_await request.body().read_all(body_bytes_max);
   if (!body) co_return;  // The server answers: 400, 408 or 413.
+  // Without these, a browser could take what a client has sent for a page of this site.
+  response.headers().set("Content-Type", "text/plain; charset=utf-8");
+  response.headers().set("X-Content-Type-Options", "nosniff");
   response.send(body->to_string());
 }
 
