@@ -129,7 +129,7 @@ void Core::warn_if_never_run() const noexcept {
   if (spawned + posted == 0 || has_warned.exchange(true, std::memory_order_relaxed)) return;
   base::warn(
       "EventLoop (created in %s:%u) destroyed with %zu spawned and %llu posted tasks, which have "
-      "not ended, because it was never run; call run()",
+      "not ended: run() was not called, or nothing kept the loop running",
       created_at_.file_name(), unsigned(created_at_.line()), spawned,
       static_cast<unsigned long long>(posted));
 }

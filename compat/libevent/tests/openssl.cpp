@@ -321,7 +321,8 @@ TEST_P(Connection, may_be_freed_when_its_rate_limit_lets_it_read) {
   const timeval tick{0, 100'000};
   const timeval write_limit{1, 0};
   enum class Resume { by_tick, without_limit, without_group, by_group };
-  for (const Resume how : {Resume::by_tick, Resume::without_limit, Resume::without_group, Resume::by_group}) {
+  for (const Resume cause :
+       {Resume::by_tick, Resume::without_limit, Resume::without_group, Resume::by_group}) {
     End one;
     End other;
     int pair[2] = {};
@@ -330,7 +331,7 @@ TEST_P(Connection, may_be_freed_when_its_rate_limit_lets_it_read) {
     make(other, pair[1], BUFFEREVENT_SSL_CONNECTING, 0);
     run();
     ev_token_bucket_cfg* const limit = ev_token_bucket_cfg_new(burst, burst, burst, burst, &tick);
-    const bool is_group = how == Resume::without_group || how == Resume::by_group;
+    const bool is_group = cause == Resume::without_group || cause == Resume::by_group;
     bufferevent_rate_limit_group* const group = bufferevent_rate_limit_group_new(base.get(), limit);
     if (is_group) {
       bufferevent_add_to_rate_limit_group(one.bev, group);
@@ -345,13 +346,13 @@ TEST_P(Connection, may_be_freed_when_its_rate_limit_lets_it_read) {
     wait();
     EXPECT_LT(one.received.size(), bytes.size());
     one.free_on_read = true;
-    if (how == Resume::without_limit) bufferevent_set_rate_limit(one.bev, nullptr);
-    if (how == Resume::without_group) bufferevent_remove_from_rate_limit_group(one.bev);
+    if (cause == Resume::without_limit) bufferevent_set_rate_limit(one.bev, nullptr);
+    if (cause == Resume::without_group) bufferevent_remove_from_rate_limit_group(one.bev);
     for (int i = 0; i < 100 && one.bev != nullptr; ++i) {
       event_base_loopexit(base.get(), &tick);
       event_base_dispatch(base.get());
     }
-    EXPECT_EQ(one.bev, nullptr) << static_cast<int>(how);
+    EXPECT_EQ(one.bev, nullptr) << static_cast<int>(cause);
     for (const End* const end : {&one, &other})
       if (end->bev != nullptr) bufferevent_free(end->bev);
     run();

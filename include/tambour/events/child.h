@@ -117,6 +117,8 @@ class Child final : private detail::Handle<Child, Callback<void(const ChildStatu
   /// 0 for any_child.
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
 
+  /// From -2, invoked last, to 2, among the callbacks that are due in an iteration; default: 0.
+  /// Other values are clamped.
   using ReadyNode::priority;
   using ReadyNode::set_priority;
 

@@ -67,6 +67,8 @@ class Signal final : private detail::Handle<Signal, Callback<void(int)>> {
   [[nodiscard]] bool is_started() const noexcept { return listed(); }
   [[nodiscard]] int number() const noexcept { return number_; }
 
+  /// From -2, invoked last, to 2, among the callbacks that are due in an iteration; default: 0.
+  /// Other values are clamped.
   using ReadyNode::priority;
   using ReadyNode::set_priority;
 

@@ -45,13 +45,14 @@ class IncomingBody;
 ///
 /// A handler that ends without a response sends an empty one with the status, and one that has not
 /// called end() after write() ends the response. If a handler throws before its response has begun,
-/// the server answers 500; later, it resets the connection, so that the client does not take the
-/// part for the whole. If a handler is asked to stop, because the grace period of shut_down() has
-/// ended, and returns without a complete response, the server answers 503 or ends the connection.
+/// the server answers 500; later, it resets the connection, so that the client does not treat a
+/// truncated response as complete. If a handler is asked to stop, because the grace period of
+/// shut_down() has ended, and returns without a complete response, the server answers 503 or ends
+/// the connection.
 ///
 /// Lifetime: until its handler has ended. A handler whose response comes from another task must be
-/// a coroutine that waits for that task. A task that uses the response later aborts the program
-/// with a message, if the connection still exists: it never answers another request.
+/// a coroutine that waits for that task. Do not use the response later: most of such uses abort the
+/// program with a message, but the object may belong to another request by then.
 ///
 /// Framing: the server sets Content-Length, Transfer-Encoding, Connection and Date; fields with
 /// the first three names are ignored. "Connection: close" closes the connection after the response.
@@ -119,8 +120,9 @@ class Response {
   [[nodiscard]] Task<Result<>> send_interim(Status status, Fields fields = {});
 
   /// Declares that the response cannot be completed, for example because its source has failed: the
-  /// connection is reset, so that the client does not take the part for the whole. If the response
-  /// has not begun, the server sends 502 instead, unless the handler sends another response.
+  /// connection is reset, so that the client does not treat a truncated response as complete. If
+  /// the response has not begun, the server sends 502 instead, unless the handler sends another
+  /// response.
   void abort() noexcept;
 
   /// Sends a part of the body, and the head before the first one. Waits until the kernel has
@@ -149,7 +151,7 @@ class Response {
   /// client gets its length, if it is known, and its trailers; a slow client slows down the reading
   /// of the body. Set the status and the fields before. Fails like IncomingBody::read(), and like
   /// write() and end(). If the body fails, and the response has begun, it cannot be completed: the
-  /// connection is reset, so that the client does not take the part for the whole.
+  /// connection is reset, so that the client does not treat a truncated response as complete.
   [[nodiscard]] Task<Result<>> forward(IncomingBody& body);
 
   /// Waits until the kernel has accepted everything. Fails like write().

@@ -54,6 +54,8 @@ class Async final : private detail::Handle<Async, Callback<void()>> {
   /// True after send() until the callback is invoked.
   [[nodiscard]] bool is_sent() const noexcept { return sent_.load(std::memory_order_acquire); }
 
+  /// From -2, invoked last, to 2, among the callbacks that are due in an iteration; default: 0.
+  /// Other values are clamped.
   using ReadyNode::priority;
   using ReadyNode::set_priority;
 

@@ -66,6 +66,8 @@ class FdWatcher final : private detail::Operation,
   /// the other overload.
   void set(int fd, Events interest, Trigger trigger = Trigger::level) noexcept;
 
+  /// From -2, invoked last, to 2, among the callbacks that are due in an iteration; default: 0.
+  /// Other values are clamped.
   using ReadyNode::priority;
   using ReadyNode::set_priority;
 

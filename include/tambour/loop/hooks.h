@@ -59,6 +59,8 @@ class Hook : private detail::Handle<Hook, Callback<void()>> {
   /// Where in an iteration the callback is invoked.
   [[nodiscard]] HookPoint point() const noexcept { return point_; }
 
+  /// From -2, invoked last, to 2, among the callbacks that are due in an iteration; default: 0.
+  /// Other values are clamped.
   using ReadyNode::priority;
   using ReadyNode::set_priority;
 

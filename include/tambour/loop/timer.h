@@ -87,6 +87,8 @@ class Timer final : private detail::TimerNode, private detail::LoopCallback<Call
     return started_ ? TimePoint(Duration(deadline_ns_)) : never;
   }
 
+  /// From -2, invoked last, to 2, among the callbacks that are due in an iteration; default: 0.
+  /// Other values are clamped.
   using ReadyNode::priority;
   using ReadyNode::set_priority;
 
