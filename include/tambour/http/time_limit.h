@@ -13,8 +13,8 @@ namespace tambour::http {
 /// Middleware that sends 503 if a handler has not begun its response after `limit`, and asks the
 /// handler to stop: its waits fail with ECANCELED. A response that it sends afterwards has no
 /// effect. If the response has begun by then, it is abandoned: the connection is reset, so that the
-/// client does not treat a truncated response as complete. Do not use this middleware for routes with event
-/// streams, WebSockets or tunnels: it would end them, too.
+/// client does not treat a truncated response as complete. Do not use this middleware for routes
+/// with event streams, WebSockets or tunnels: it would end them, too.
 ///
 /// The next request of the connection waits until the handler has ended. A handler that computes
 /// without waiting is not interrupted. The time of the server for the body of a request,
