@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <string>
@@ -31,7 +32,8 @@ std::string read_to_end(int fd) {
   FdWatcher watcher(loop, fd, Events::read, [&](Events) {
     std::array<char, 4096> bytes;
     const ssize_t size = ::read(fd, bytes.data(), bytes.size());
-    if (size <= 0) return watcher.stop();  // EOF or an error.
+    if (size < 0 && errno == EAGAIN) return;  // Nothing is there after all.
+    if (size <= 0) return watcher.stop();     // EOF or an error.
     text.append(bytes.data(), static_cast<std::size_t>(size));
   });
   or_throw(watcher.start());
