@@ -7,6 +7,7 @@
 #include <chrono>
 #include <csignal>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
@@ -145,65 +146,104 @@ TEST_F(HostilePeers, key_update_is_answered_without_a_write) {
 /// does not read.
 class FullSockets : public HostilePeers {
  protected:
-  /// The client sends a byte. When the socket is full, `then_server` and `then_client` are called.
-  /// Returns why the connection has ended.
-  Error end_of_full(const std::function<void(Connection&)>& then_server,
-                    const std::function<void(SSL*)>& then_client) {
-    TcpServer server = listen();
-    std::optional<Error> end;
-    std::atomic<bool> is_full{false};
-    std::atomic<bool> has_ended{false};
-    int quiet = 0;
-    Connection* open = nullptr;
-    Timer filling(loop, [&] {
-      static const std::array<char, 4096> bytes{};
-      ssize_t sent = 0;
-      while ((sent = ::send(open->fd(), bytes.data(), bytes.size(), MSG_DONTWAIT)) > 0) quiet = 0;
-      // The kernel may move bytes to the client for a while.
-      if (++quiet < 20) return;
-      filling.stop();
-      EXPECT_EQ(open->unsent(), 0U);
-      then_server(*open);
-      is_full = true;
-    });
-    server.serve({.on_message =
-                      [&](Connection& peer, Buffer& buffer) {
-                        buffer.clear();
-                        if (is_full) peer.send("answer");
-                        if (open == nullptr) filling.start(5ms, 5ms);
-                        open = &peer;
-                      },
-                  .on_close =
-                      [&](Connection&, Error error) {
-                        end = error;
-                        has_ended = true;
-                      },
-                  .limits = {.write_timeout = 200ms}});
+  static constexpr Duration write_timeout = 200ms;
+
+  /// Fills the buffer of the socket. Returns false if it was full.
+  static bool fill(int fd) {
+    const std::array<char, 4096> bytes{};
+    bool was_full = true;
+    while (::send(fd, bytes.data(), bytes.size(), MSG_DONTWAIT) > 0) was_full = false;
+    return !was_full;
+  }
+
+  /// Why the connection has ended, or will end.
+  ConnectionCallbacks callbacks() {
+    ConnectionCallbacks chosen;
+    chosen.on_close = [this](Connection&, Error error) { end_with(error); };
+    chosen.limits.write_timeout = write_timeout;
+    return chosen;
+  }
+  void end_with(const Error& error) {
+    end = error;
+    has_ended = true;
+  }
+
+  /// The client sends a byte. When the socket is full, it calls `then`, and waits.
+  Error end_of(TcpServer& server, const std::function<void(SSL*)>& then) {
     const RawClient client(server.endpoint(), TLS1_3_VERSION, [&](SSL* ssl) {
       EXPECT_EQ(SSL_write(ssl, "x", 1), 1);
       while (!is_full && !has_ended) std::this_thread::sleep_for(1ms);
-      then_client(ssl);
+      then(ssl);
       while (!has_ended) std::this_thread::sleep_for(1ms);
     });
     Timer tick(loop, [] {});
     tick.start(10ms, 10ms);
+    Timer limit(loop, [&] { end_with(system_error(ETIME)); });
+    limit.start(30s);
     while (!end) loop.run_once();
     return *end;
   }
+
+  static void ask_for_new_key(SSL* ssl) {
+    EXPECT_EQ(SSL_key_update(ssl, SSL_KEY_UPDATE_REQUESTED), 1);
+    EXPECT_EQ(SSL_write(ssl, "x", 1), 1);
+  }
+
+  /// A connection with callbacks. When the socket is full, `then` is called.
+  Error end_of_connection(const std::function<void(Connection&)>& then,
+                          const std::function<void(SSL*)>& then_client) {
+    TcpServer server = listen();
+    int quiet = 0;
+    Connection* open = nullptr;
+    Timer filling(loop, [&] {
+      // The kernel may move bytes to the client for a while.
+      quiet = fill(open->fd()) ? 0 : quiet + 1;
+      if (quiet < 20) return;
+      filling.stop();
+      EXPECT_EQ(open->unsent(), 0U);
+      then(*open);
+      is_full = true;
+    });
+    ConnectionCallbacks chosen = callbacks();
+    chosen.on_message = [&](Connection& peer, Buffer& buffer) {
+      buffer.clear();
+      if (is_full) peer.send("answer");
+      if (open == nullptr) filling.start(5ms, 5ms);
+      open = &peer;
+    };
+    server.serve(std::move(chosen));
+    return end_of(server, then_client);
+  }
+
+  std::optional<Error> end;
+  std::atomic<bool> is_full{false};
+  std::atomic<bool> has_ended{false};
 };
 
 TEST_F(FullSockets, an_answer_to_a_key_update_has_the_write_timeout) {
-  const Error end = end_of_full([](Connection&) {},
-                                [](SSL* ssl) {
-                                  EXPECT_EQ(SSL_key_update(ssl, SSL_KEY_UPDATE_REQUESTED), 1);
-                                  EXPECT_EQ(SSL_write(ssl, "x", 1), 1);
-                                });
-  EXPECT_EQ(end, system_error(ETIMEDOUT));
+  EXPECT_EQ(end_of_connection([](Connection&) {}, &ask_for_new_key), system_error(ETIMEDOUT));
 }
 
 TEST_F(FullSockets, the_end_of_tls_has_the_write_timeout) {
-  const Error end = end_of_full([](Connection& peer) { peer.shutdown_write(); }, [](SSL*) {});
-  EXPECT_EQ(end, system_error(ETIMEDOUT));
+  EXPECT_EQ(end_of_connection([](Connection& peer) { peer.shutdown_write(); }, [](SSL*) {}),
+            system_error(ETIMEDOUT));
+}
+
+TEST_F(FullSockets, an_answer_that_a_task_has_left_has_the_write_timeout) {
+  TcpServer server = listen();
+  const auto shared = std::make_shared<const ConnectionCallbacks>(callbacks());
+  server.serve([&](TcpStream stream) -> Task<> {
+    Buffer buffer;
+    EXPECT_TRUE(co_await stream.read(buffer));
+    for (int quiet = 0; quiet < 20; ++quiet) {
+      if (fill(stream.fd())) quiet = 0;
+      static_cast<void>(co_await sleep_for(5ms));
+    }
+    is_full = true;
+    EXPECT_TRUE(co_await stream.read(buffer));
+    Connection::start(std::move(stream), shared);
+  });
+  EXPECT_EQ(end_of(server, &ask_for_new_key), system_error(ETIMEDOUT));
 }
 
 TEST_F(HostilePeers, renegotiation_is_refused) {

@@ -133,7 +133,7 @@ void bufferevent_rate_limit_group_free(bufferevent_rate_limit_group* group) {
 
 int bufferevent_add_to_rate_limit_group(bufferevent* bufev, bufferevent_rate_limit_group* group) {
   BufferEvent& bev = of(bufev);
-  const BevLocked locked(bev);
+  const Held held(bev);
   RateLimit* const limit = limit_for(bev);
   if (limit == nullptr) return -1;
   if (limit->group == group) return 0;

@@ -320,9 +320,9 @@ TEST_P(Connection, may_be_freed_when_its_rate_limit_lets_it_read) {
   constexpr std::size_t burst = 3000;
   const timeval tick{0, 100'000};
   const timeval write_limit{1, 0};
-  enum class Resume { by_tick, without_limit, without_group, by_group };
-  for (const Resume cause :
-       {Resume::by_tick, Resume::without_limit, Resume::without_group, Resume::by_group}) {
+  enum class Resume { by_tick, without_limit, without_group, by_group, in_other_group };
+  for (const Resume cause : {Resume::by_tick, Resume::without_limit, Resume::without_group,
+                             Resume::by_group, Resume::in_other_group}) {
     End one;
     End other;
     int pair[2] = {};
@@ -331,8 +331,9 @@ TEST_P(Connection, may_be_freed_when_its_rate_limit_lets_it_read) {
     make(other, pair[1], BUFFEREVENT_SSL_CONNECTING, 0);
     run();
     ev_token_bucket_cfg* const limit = ev_token_bucket_cfg_new(burst, burst, burst, burst, &tick);
-    const bool is_group = cause == Resume::without_group || cause == Resume::by_group;
+    const bool is_group = cause != Resume::by_tick && cause != Resume::without_limit;
     bufferevent_rate_limit_group* const group = bufferevent_rate_limit_group_new(base.get(), limit);
+    bufferevent_rate_limit_group* const next = bufferevent_rate_limit_group_new(base.get(), limit);
     if (is_group) {
       bufferevent_add_to_rate_limit_group(one.bev, group);
     } else {
@@ -348,6 +349,7 @@ TEST_P(Connection, may_be_freed_when_its_rate_limit_lets_it_read) {
     one.free_on_read = true;
     if (cause == Resume::without_limit) bufferevent_set_rate_limit(one.bev, nullptr);
     if (cause == Resume::without_group) bufferevent_remove_from_rate_limit_group(one.bev);
+    if (cause == Resume::in_other_group) bufferevent_add_to_rate_limit_group(one.bev, next);
     for (int i = 0; i < 100 && one.bev != nullptr; ++i) {
       event_base_loopexit(base.get(), &tick);
       event_base_dispatch(base.get());
@@ -357,6 +359,7 @@ TEST_P(Connection, may_be_freed_when_its_rate_limit_lets_it_read) {
       if (end->bev != nullptr) bufferevent_free(end->bev);
     run();
     bufferevent_rate_limit_group_free(group);
+    bufferevent_rate_limit_group_free(next);
     ev_token_bucket_cfg_free(limit);
   }
 }

@@ -25,8 +25,7 @@ class OwnedPointer {
   OwnedPointer() = default;
   OwnedPointer(std::nullptr_t) noexcept {}  // NOLINT(google-explicit-constructor)
   template <class U>
-    requires(std::is_array_v<U> == std::is_array_v<T>) &&
-            std::convertible_to<typename std::unique_ptr<U>::pointer, Element*>
+    requires std::convertible_to<U*, T*>
   OwnedPointer(std::unique_ptr<U> other) noexcept  // NOLINT(google-explicit-constructor)
       : pointer_(other.release()) {}
   OwnedPointer(OwnedPointer&& other) noexcept : pointer_(other.release()) {}

@@ -136,7 +136,7 @@ void detail::Exchange::finish(bool has_failed) {
 }
 
 [[gnu::always_inline]] inline void detail::Exchange::complete_response(bool has_failed) {
-  // What follows would make a part of a message look like the whole of it.
+  // What follows would make a truncated message look complete.
   if (has_failed || is_broken_) {
     is_broken_ = true;
   } else if (thrown_ != nullptr) {

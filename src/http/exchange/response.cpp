@@ -187,7 +187,7 @@ Task<Result<>> Response::forward(IncomingBody& body) {
   while (!body.is_complete()) {
     auto piece = co_await body.read();
     if (!piece) {
-      // The client must not take the part for the whole.
+      // The client must not treat a truncated response as complete.
       checked(exchange_, "Response::forward()").cut_response();
       co_return std::unexpected(piece.error());
     }

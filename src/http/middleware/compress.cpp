@@ -226,7 +226,7 @@ Task<Result<>> Compressor::flush() {
 Task<> Compressor::complete() {
   if (encoder_ == nullptr || response().has_failed()) co_return;
   if (!response().has_ended()) {
-    // Otherwise the client would take the part for the whole.
+    // Otherwise the client would treat a truncated response as complete.
     if (const auto ended = response().end(); !ended) throw std::system_error(ended.error());
   }
   // If it fails, the connection has ended.

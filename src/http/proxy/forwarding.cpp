@@ -300,7 +300,7 @@ bool Forwarding::respond_at_once(Buffer& piece) {
 
 void Forwarding::truncate() noexcept {
   ++state_.counters.truncated;
-  // The client must not take the part for the whole.
+  // The client must not treat a truncated response as complete.
   response_->abort();
 }
 

@@ -235,7 +235,7 @@ Task<> H1Connection::close_gracefully() {
   const Duration limit =
       may_be_sending ? detail::net::linger_limit(options().linger, drains, options().drain_timeout)
                      : Duration::zero();
-  // The end of TLS is a message, without which the client would take the response for a part.
+  // The end of TLS is a message, without which the client would treat the response as truncated.
   if (limit <= Duration::zero() && stream.tls() == nullptr) co_return;
   bytes.clear();
   wire_.input().begin(Duration::zero());  // A read that was destroyed may have left its timer.

@@ -210,7 +210,7 @@ Connection::Step Connection::decompress(Buffer& into, std::size_t bytes_max, Web
 }
 
 /// Control frames are limited within an interval: a connection without messages may last.
-void Connection::restart_count_in_time() noexcept {
+void Connection::restart_expired_control_count() noexcept {
   using tambour::detail::base::saturating_add;
   if (saturating_add(control_counted_since_, control_interval) >= loop_.now()) return;
   control_counted_since_ = loop_.now();
@@ -220,13 +220,11 @@ void Connection::restart_count_in_time() noexcept {
 /// Only the last of several pings is answered if the peer does not read: RFC 6455, section 5.5.3.
 void Connection::handle_ping() {
   ++stats_.pings_received;
-  restart_count_in_time();
   if (!has_sent_close_) answer_ping();
 }
 
 void Connection::handle_pong() noexcept {
   ++stats_.pongs_received;
-  restart_count_in_time();
   if (pinged_at_ == never) return;
   round_trip_time_ = loop_.now() - last_ping_at_;
   pinged_at_ = never;
@@ -272,6 +270,7 @@ void Connection::begin_wait() noexcept {
 Result<> Connection::end_wait(Result<std::size_t> received) {
   if (received && *received > 0) {
     received_at_ = loop_.now();
+    restart_expired_control_count();
     return {};
   }
   if (error_) return std::unexpected(error_);

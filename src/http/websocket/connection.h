@@ -197,7 +197,7 @@ class Connection final : private ShutdownHook, private PeerTimer {
   [[nodiscard]] Result<ws::FrameParser::Event> parse_compressible(Buffer& into,
                                                                   std::size_t bytes_max);
   [[nodiscard]] Step decompress(Buffer& into, std::size_t bytes_max, WebSocketPart& part);
-  void restart_count_in_time() noexcept;
+  void restart_expired_control_count() noexcept;
   void handle_ping();
   void handle_pong() noexcept;
   void handle_close();

@@ -48,6 +48,8 @@ Connection& ConnectionCore::start(Stream&& stream, OwnedPointer<const ProxyHeade
   loop::core_of(*self->loop_).add_reference();
   self->enter_list();
   self->watch();
+  // TLS may have something to send: tickets, or the answer to a new key.
+  if (self->unsent_bytes() > 0) self->start_write_timeout();
   self->read_again_if_possible();
   // Before the callback, which may throw.
   self->arm_deadlines();

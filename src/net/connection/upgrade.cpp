@@ -53,7 +53,8 @@ void ConnectionCore::end_handshake() {
     end(error);
   } else {
     watch();
-    read_again_if_possible();
+    if (unsent_bytes() > 0) start_write_timeout();  // Tickets.
+    if (!ended_) read_again_if_possible();
   }
   if (upgrade->done) upgrade->done(*this, error != 0 ? error_of(error) : Error());
   finish_output();

@@ -394,7 +394,7 @@ TEST_F(ScriptedHttp2, requests_above_the_last_stream_are_repeated) {
 }
 
 /// Over HTTP/1, a response with the status 408 may have crossed with the request.
-TEST_F(ScriptedHttp2, a_response_408_is_that_to_its_request) {
+TEST_F(ScriptedHttp2, responses_408_are_not_repeated) {
   int requests = 0;
   Script script = [](Buffer& out, std::uint32_t stream, int request) {
     respond(out, stream, request == 0 ? "ok" : "late",

@@ -44,7 +44,7 @@ TEST_F(HttpForwarding, removes_fields_of_the_connection) {
 }
 
 /// A received head is in memory as it arrived, even if none of its fields is passed on.
-TEST_F(HttpForwarding, heads_without_fields_take_nothing_else_along) {
+TEST_F(HttpForwarding, heads_without_fields_do_not_contain_received_text) {
   test::Origin& origin = add_origin();
   origin.serve([&origin](Request& request, Response& response) {
     ++origin.requests;

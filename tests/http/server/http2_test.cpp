@@ -633,7 +633,7 @@ TEST_F(Http2Server, a_client_that_closes_its_side_still_gets_responses) {
             "HEADERS 1 200 content-length=5\nDATA 1 later end\nclosed\n");
 }
 
-/// Nothing is read any more that would tell the server.
+/// Nothing reads the connection any more, so only a write finds out.
 TEST_F(Http2Server, a_client_that_closes_its_side_and_vanishes_leaves_nothing) {
   http::ServerOptions options;
   options.write_timeout = 1s;
@@ -654,11 +654,11 @@ TEST_F(Http2Server, a_client_that_closes_its_side_and_vanishes_leaves_nothing) {
   }
 }
 
-TEST_F(Http2Server, a_client_that_closes_its_side_owes_no_answer_to_a_ping) {
+TEST_F(Http2Server, half_closed_clients_have_no_time_limits_for_answers) {
   http::ServerOptions options;
   options.http_2.ping_interval = 1s;
   options.http_2.ping_timeout = 1s;
-  options.http_2.settings_timeout = 1h;
+  options.http_2.settings_timeout = 2s;
   serve(
       [](Request&, Response& response) -> Task<> {
         static_cast<void>(co_await sleep_for(1h));
@@ -675,6 +675,7 @@ TEST_F(Http2Server, a_client_that_closes_its_side_owes_no_answer_to_a_ping) {
     const std::uint64_t before = test.server_loop_.stats().iterations;
     static_cast<void>(co_await sleep_for(10s));
     EXPECT_LT(test.server_loop_.stats().iterations - before, 200U);
+    EXPECT_EQ(test.server_->connections(), 1U);
   }(*this));
 }
 

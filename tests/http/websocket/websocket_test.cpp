@@ -300,6 +300,28 @@ TEST_F(WebSockets, a_peer_that_only_listens_stays_connected) {
   }());
 }
 
+/// As many control frames as are allowed, and others later.
+TEST_F(WebSockets, the_limit_of_control_frames_is_one_of_a_time) {
+  http::WebSocketOptions options;
+  options.control_frames_max = 10;
+  options.ping_interval = 0s;
+  serve(http::serve_websocket(&test::echo, options));
+  run([&]() -> Task<> {
+    http::Client client(loop_);
+    WebSocket socket = co_await connect(client, http::WebSocketOptions(options));
+    for (int burst = 0; burst < 3; ++burst) {
+      for (int i = 0; i < 10; ++i) EXPECT_TRUE(socket.ping("x"));
+      const auto silence = co_await timeout(25s, socket.receive());
+      EXPECT_EQ(silence.error(), system_error(ETIMEDOUT));
+    }
+    EXPECT_TRUE(socket.is_open());
+    for (int i = 0; i < 11; ++i) EXPECT_TRUE(socket.ping("x"));
+    const auto message = co_await socket.receive();
+    EXPECT_FALSE(message);
+    EXPECT_EQ(socket.close_code(), CloseCode::policy_violation);
+  }());
+}
+
 TEST_F(WebSockets, a_peer_that_vanished_is_noticed) {
   serve(http::serve_websocket(&test::echo));
   run([&]() -> Task<> {

@@ -455,13 +455,14 @@ void H2Connection::fail_streams(const Error& error) noexcept {
 /// Waits for the handlers, and for responses that can still be sent.
 Task<> H2Connection::end_streams() {
   if (has_ended_input_) {
+    settings_deadline_ = never;  // The client cannot acknowledge them any more.
     for_each_stream([](H2Stream& stream) {
       if (!stream.is_request_complete()) stream.fail(StreamError::truncated);
       stream.exchange().disconnected();
     });
   }
   while (!streams_.empty()) {
-    // A task that reads would find out.
+    // Nothing reads the connection any more, so only a write finds out that the client has gone.
     if (sender_.error()) fail_streams(sender_.error());
     if (streams_.empty()) break;
     emptied_.reset();
