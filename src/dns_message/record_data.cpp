@@ -165,11 +165,13 @@ bool are_params(const std::vector<dns::SvcParam>& params) noexcept {
     last = param.key;
   }
   if (const dns::SvcParam* const mandatory = find_param(params, dns::SvcParam::mandatory)) {
+    auto at = params.begin();  // Both lists ascend.
     for (std::size_t i = 0; i < mandatory->value.size(); i += 2) {
       const auto key =
           static_cast<std::uint16_t>(static_cast<std::uint8_t>(mandatory->value[i]) << 8 |
                                      static_cast<std::uint8_t>(mandatory->value[i + 1]));
-      if (find_param(params, key) == nullptr) return false;
+      at = std::ranges::find(at, params.end(), key, &dns::SvcParam::key);
+      if (at == params.end()) return false;
     }
   }
   return find_param(params, dns::SvcParam::no_default_alpn) == nullptr ||

@@ -28,7 +28,7 @@ TEST(DnsCache, finds_what_a_map_would_find) {
     std::int64_t until_ns;
   };
   std::mt19937 random(1);
-  Cache cache(std::size_t{1} << 30);
+  Cache cache(std::size_t{1} << 30, {});
   std::map<std::string, Known> model;
   std::int64_t now_ns = 0;
   for (int step = 0; step < 100'000 && !HasFailure(); ++step) {
@@ -56,11 +56,11 @@ TEST(DnsCache, finds_what_a_map_would_find) {
 }
 
 TEST(DnsCache, removes_the_least_recently_used) {
-  Cache empty(std::size_t{1} << 20);
+  Cache empty(std::size_t{1} << 20, {});
   empty.put(key_of(1000), answer(), 0, 1);
   const std::size_t bytes = empty.bytes();
   constexpr unsigned count = 100;
-  Cache cache(count * bytes);
+  Cache cache(count * bytes, {});
   for (unsigned i = 1000; i < 1000 + count; ++i) cache.put(key_of(i), answer(), 0, 1);
   EXPECT_EQ(cache.bytes(), count * bytes);
   EXPECT_NE(cache.find(key_of(1000), 0).answer, nullptr);
@@ -74,7 +74,7 @@ TEST(DnsCache, removes_the_least_recently_used) {
 }
 
 TEST(DnsCache, keeps_nothing_that_is_too_large) {
-  Cache cache(1000);
+  Cache cache(1000, {});
   cache.put("small", answer(), 0, 1);
   EXPECT_NE(cache.find("small", 0).answer, nullptr);
   cache.put("small", std::make_shared<const Answer>(Answer{.message = std::string(1000, 'x')}), 0,

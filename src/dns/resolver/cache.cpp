@@ -32,7 +32,7 @@ std::size_t Cache::slot_of(std::string_view key, std::size_t hash) const noexcep
 
 Cache::Hit Cache::find(std::string_view key, std::int64_t now_ns) noexcept {
   if (slots_.empty()) return {};
-  const std::size_t slot = slot_of(key, KeyHash()(key));
+  const std::size_t slot = slot_of(key, hash_(key));
   Entry* const entry = slots_[slot].entry;
   if (entry == nullptr) return {};
   if (now_ns >= entry->until_ns) {
@@ -46,7 +46,7 @@ Cache::Hit Cache::find(std::string_view key, std::int64_t now_ns) noexcept {
 void Cache::put(std::string key, AnswerPointer answer, std::int64_t now_ns,
                 std::int64_t lifetime_ns) {
   const std::size_t bytes = size_of(key, *answer);
-  const std::size_t hash = KeyHash()(key);
+  const std::size_t hash = hash_(key);
   if (!slots_.empty()) {
     const std::size_t former = slot_of(key, hash);
     if (slots_[former].entry != nullptr) remove(former);

@@ -21,7 +21,7 @@ namespace tambour::dns::detail {
 
 class Cache {
  public:
-  explicit Cache(std::size_t bytes_max) noexcept : bytes_max_(bytes_max) {}
+  Cache(std::size_t bytes_max, const KeyHash& hash) noexcept : hash_(hash), bytes_max_(bytes_max) {}
   Cache(const Cache&) = delete;
   Cache& operator=(const Cache&) = delete;
   ~Cache() { clear(); }
@@ -59,6 +59,7 @@ class Cache {
   void use(Entry& entry) noexcept;
   void remove(std::size_t slot) noexcept;
 
+  KeyHash hash_;
   std::size_t bytes_max_;
   std::size_t bytes_ = 0;
   std::size_t count_ = 0;

@@ -31,7 +31,8 @@ Engine::Engine(EventLoop& loop, dns::ResolverOptions options)
       entropy_(core_.backend()),
       order_(system()),
       configuration_(loop, system(), core_.backend().has_virtual_time(), options_),
-      cache_(options_.cache_bytes_max),
+      hash_({.key = {.first = entropy_.next(), .second = entropy_.next()}}),
+      cache_(options_.cache_bytes_max, hash_),
       idle_check_ns_(base::end_of_time_ns) {
   options_.queries_max = std::clamp(options_.queries_max, std::size_t{1}, queries_max_of_ids);
   auto service = core_.open_service<Service>();

@@ -147,11 +147,12 @@ class Engine : private detail::ListHook<Engine> {
   Entropy entropy_;
   AddressOrder order_;
   Configuration configuration_;
+  KeyHash hash_;
   Cache cache_;
   std::shared_ptr<ServerSet> servers_;
   std::shared_ptr<ServerSet> retired_;  ///< Linked by `next_retired`.
   detail::IntrusiveList<EngineReference> references_;
-  Queries queries_;
+  Queries queries_{0, hash_};
   std::vector<Query*> queued_;  ///< Not started, because too many are in flight.
   std::size_t started_ = 0;
   std::size_t waiting_ = 0;

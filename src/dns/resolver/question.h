@@ -3,13 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <string_view>
 
 #include <tambour/detail/namespaces.h>
 #include <tambour/dns/record.h>
 
+#include "bytes/siphash.h"
 #include "dns_message/wire_name.h"
 
 namespace tambour::dns::detail {
@@ -43,13 +43,16 @@ class QuestionKey {
                    static_cast<std::uint8_t>(key.back()));
 }
 
-/// For maps that are searched with a view.
+/// For maps that are searched with a view. The key is random: peers choose many of the names that a
+/// program looks up, and must not find some with the same hash.
 struct KeyHash {
   using is_transparent = void;  // NOLINT(readability-identifier-naming): the standard's own name.
+
+  bytes::SipKey key;
   /// Not noexcept, so that libstdc++ stores the hash codes: comparing codes first avoids most
   /// accesses to other keys, and removing a node needs none.
   // NOLINTNEXTLINE(bugprone-exception-escape)
-  std::size_t operator()(std::string_view key) const { return std::hash<std::string_view>()(key); }
+  std::size_t operator()(std::string_view text) const { return bytes::siphash(key, text); }
 };
 
 }  // namespace tambour::dns::detail

@@ -150,9 +150,9 @@ void TcpChannel::take_packets() {
     at += 2 + size;
     Reader reader(packet);
     const std::uint16_t id = reader.u16();
+    if (reader.has_failed()) continue;
     const auto pending = std::ranges::find(pending_, id, &Pending::id);
-    // The answer to a query that was dropped.
-    if (reader.has_failed() || pending == pending_.end()) continue;
+    if (pending == pending_.end()) continue;  // The answer to a query that was dropped.
     used_ns_ = engine_.core().now_ns();
     // It may be the answer to a dropped query with the same id; then this query waits on.
     if (pending->query->take_tcp(server_, id, packet)) has_answered_ = true;

@@ -31,6 +31,8 @@ class BodyStream {
   virtual void set_body_bytes_max(std::uint64_t bytes_max) noexcept = 0;
   /// `bytes_max` is at least 1.
   [[nodiscard]] virtual Task<Result<Buffer>> read_body(std::size_t bytes_max) = 0;
+  /// The message holds so many bytes more, of decoders for example, until its end.
+  virtual void hold_memory(std::size_t /*bytes*/) noexcept {}
   /// Records that the body cannot be used; returns `error`.
   virtual std::unexpected<Error> fail_body(const Error& error) noexcept = 0;
 

@@ -34,6 +34,8 @@ void BodyAccess::decode(IncomingBody& body, const std::vector<Coding>& codings,
   Fields& fields = body.stream_->body_fields();
   if (!codings.empty()) {
     body.decoder_ = std::make_unique<detail::coding::BodyDecoder>(codings, limits, raw);
+    for (const Coding coding : codings)
+      body.stream_->hold_memory(detail::coding::decoder_bytes(coding));
     fields.remove("Content-Length");
   }
   fields.remove("Content-Encoding");

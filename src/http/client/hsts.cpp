@@ -43,7 +43,11 @@ struct Policy {
   bool include_subdomains = false;
 };
 
-/// Section 6.1. No value if a directive is malformed or repeated, or max-age is missing.
+/// The RFC has two directives.
+constexpr std::size_t directives_max = 64;
+
+/// Section 6.1. No value if a directive is malformed or repeated, if there are too many, or if
+/// max-age is missing.
 std::optional<Policy> parse_policy(std::string_view text) {
   Policy policy;
   std::vector<std::string> names;
@@ -60,7 +64,8 @@ std::optional<Policy> parse_policy(std::string_view text) {
       scanner.skip_spaces();
     }
     if (!name.empty()) {
-      if (std::ranges::find(names, name) != names.end()) return std::nullopt;
+      const bool is_repeated = std::ranges::find(names, name) != names.end();
+      if (is_repeated || names.size() == directives_max) return std::nullopt;
       names.push_back(name);
     }
     if (name == "max-age") {

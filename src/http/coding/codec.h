@@ -79,6 +79,11 @@ class Decoder {
   bool has_more_ = false;  ///< The decoder may hold output.
 };
 
+/// What an encoder takes at most, at the levels of CompressOptions.
+[[nodiscard]] std::size_t encoder_bytes(Coding coding) noexcept;
+/// What a decoder takes at most, with the largest window that it accepts.
+[[nodiscard]] std::size_t decoder_bytes(Coding coding) noexcept;
+
 /// `level` in the range of the coding. Returns null if the coding is not available.
 [[nodiscard]] std::unique_ptr<Encoder> make_encoder(Coding coding, int level);
 [[nodiscard]] std::unique_ptr<Decoder> make_decoder(Coding coding,

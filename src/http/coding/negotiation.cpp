@@ -25,11 +25,16 @@ std::optional<int> parse_quality(std::string_view text) noexcept {
   return quality;
 }
 
-/// No value if Accept-Encoding does not name the coding.
+/// Browsers name five codings. A long list would be searched for each coding.
+constexpr std::size_t elements_max = 64;
+
+/// No value if Accept-Encoding does not name the coding among the first ones.
 std::optional<int> quality_named(const Fields& fields, std::string_view coding) noexcept {
+  std::size_t elements = 0;
   for (std::size_t at = fields.find("Accept-Encoding"); at != fields.size();
        at = fields.find("Accept-Encoding", at + 1)) {
     for (const std::string_view element : ListElements(fields[at].value)) {
+      if (++elements > elements_max) return std::nullopt;
       const auto preference = parse_preference(element);
       if (preference && equal_ignoring_case(preference->name, coding)) return preference->quality;
     }

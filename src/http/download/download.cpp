@@ -68,11 +68,13 @@ Task<DownloadResult> Download::run() {
 
 Task<Result<>> Download::repeat() {
   const TaskContext& context = co_await this_task;
+  std::uint64_t most_received = part_.can_continue() ? part_.bytes() : 0;
   for (unsigned attempts = 1;;) {
-    const std::uint64_t before = part_.can_continue() ? part_.bytes() : 0;
     const auto received = co_await attempt();
     if (received && part_.is_whole()) co_return {};
-    const bool has_progress = part_.can_continue() && part_.bytes() > before;
+    // A server that begins anew each time makes none.
+    const bool has_progress = part_.can_continue() && part_.bytes() > most_received;
+    most_received = std::max(most_received, part_.bytes());
     if (!received && !may_repeat(received.error())) co_return received;
     if (has_progress) {
       attempts = 0;

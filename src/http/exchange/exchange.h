@@ -191,6 +191,7 @@ class Exchange final : public ResponseSink, public BodyStream {
   void set_body_bytes_max(std::uint64_t bytes_max) noexcept override {
     wire_.set_body_bytes_max(bytes_max);
   }
+  void hold_memory(std::size_t bytes) noexcept override { wire_.hold_memory(bytes); }
   [[nodiscard]] Task<Result<Buffer>> read_body(std::size_t bytes_max) override {
     return wire_.read(bytes_max);
   }

@@ -56,6 +56,9 @@ class Wire {
   virtual void watch() = 0;
   virtual void stop_watching() noexcept = 0;
 
+  /// The handler holds so many bytes more, of encoders for example, until it has ended.
+  virtual void hold_memory(std::size_t /*bytes*/) noexcept {}
+
   // The response. What is queued is sent by flush(), or by the connection. If one of these throws
   // std::bad_alloc, a part of the message may have been queued.
 

@@ -68,7 +68,8 @@ std::optional<Parameterized> parse_parameters(std::string_view text) {
     const std::size_t equals = text.find('=');
     if (equals == std::string_view::npos) return std::nullopt;
     const std::string_view name = text.substr(0, equals);
-    if (name.empty() || !all_are(name, token_char) || parsed.find(name) != nullptr)
+    if (name.empty() || !all_are(name, token_char) || parsed.find(name) != nullptr ||
+        parsed.parameters.size() == parameters_max)
       return std::nullopt;
     text.remove_prefix(equals + 1);
     auto value = take_value(text);

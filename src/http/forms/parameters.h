@@ -21,9 +21,11 @@ struct Parameterized {
   [[nodiscard]] const std::string* find(std::string_view name) const noexcept;
 };
 
-/// Returns nullopt if the text is malformed, or a parameter is repeated. In a quoted value, a
-/// backslash counts only before a quote or another backslash, because browsers have sent Windows
-/// paths as they are. The result contains views into `text`. Throws std::bad_alloc.
+inline constexpr std::size_t parameters_max = 64;
+
+/// Returns nullopt if the text is malformed, a parameter is repeated, or there are too many. In a
+/// quoted value, a backslash counts only before a quote or another backslash, because browsers have
+/// sent Windows paths as they are. The result contains views into `text`. Throws std::bad_alloc.
 [[nodiscard]] std::optional<Parameterized> parse_parameters(std::string_view text);
 
 }  // namespace tambour::http::detail::forms

@@ -12,6 +12,7 @@
 #include "http/coding/lists.h"
 #include "http/coding/negotiation.h"
 #include "http/exchange/copy_file.h"
+#include "http/exchange/exchange.h"
 #include "http/exchange/response_sink.h"
 #include "http_message/characters.h"
 #include "http_message/failure.h"
@@ -85,7 +86,7 @@ void set_coding(Fields& fields, Coding coding) {
 /// begins.
 class Compressor final : public ResponseFilter {
  public:
-  Compressor(const CompressOptions& options, const Request& request, Response& response)
+  Compressor(const CompressOptions& options, Request& request, Response& response)
       : ResponseFilter(response), options_(options), request_(request) {}
 
   /// Sends the rest after the handler has ended. Throws if the response is incomplete.
@@ -107,7 +108,7 @@ class Compressor final : public ResponseFilter {
   [[nodiscard]] bool is_head() const noexcept { return request_.method() == Method::head; }
 
   const CompressOptions& options_;
-  const Request& request_;
+  Request& request_;
   std::unique_ptr<Encoder> encoder_;  ///< Null if the body is sent as it is.
   Buffer rest_;                       ///< Of a large body: not compressed yet.
   Fields trailers_;
@@ -127,6 +128,8 @@ void Compressor::choose(ResponseHead& head, const BodyPlan& plan) {
   // The tag of the response that the client has stored, compressed or not: a weak tag matches both.
   if (is_same) return make_tag_weak(head.fields);
   encoder_ = make_encoder(*coding, level_of(options_, *coding));
+  if (detail::Exchange* const exchange = detail::Exchange::of(request_))
+    exchange->hold_memory(detail::coding::encoder_bytes(*coding));
   set_coding(head.fields, *coding);
 }
 

@@ -21,7 +21,7 @@
 
 #include "base/clock.h"
 #include "base/failure.h"
-#include "http/middleware/siphash.h"
+#include "bytes/siphash.h"
 
 namespace tambour::http {
 namespace {
@@ -35,8 +35,8 @@ struct Slot {
   std::int64_t full_at_ns = 0;
 };
 
-SipKey random_key() {
-  SipKey key;
+tambour::detail::bytes::SipKey random_key() {
+  tambour::detail::bytes::SipKey key;
   const bool is_complete = ::getrandom(&key, sizeof key, 0) == ssize_t{sizeof key};
   if (is_complete) return key;
   std::random_device device;
@@ -79,7 +79,7 @@ class RateLimiter::Table {
   }
 
   RateLimitDecision take(std::string_view key, TimePoint now) noexcept {
-    const std::uint64_t client = siphash(key_, key) | 1U;  // Zero: no client.
+    const std::uint64_t client = tambour::detail::bytes::siphash(key_, key) | 1U;  // Zero: none.
     const std::size_t set = (client >> 8U) & (sets_ - 1);
     const std::int64_t now_ns = now.time_since_epoch().count();
     RateLimitDecision decision;
@@ -146,7 +146,7 @@ class RateLimiter::Table {
   }
 
   RateLimitOptions options_;
-  SipKey key_;
+  tambour::detail::bytes::SipKey key_;
   std::int64_t interval_ns_;
   std::int64_t burst_;
   std::size_t sets_;  ///< A power of two.

@@ -25,6 +25,8 @@ constexpr std::array<std::byte, 4> empty_block = {std::byte{0}, std::byte{0}, st
                                                   std::byte{0xFF}};
 /// The ratio counts after so many bytes.
 constexpr std::uint64_t ratio_free_bytes = std::uint64_t{64} * 1024;
+/// Of one message: as many as fragments, after each of which a sender may end a stream.
+constexpr std::uint32_t final_blocks_max = 4096;
 constexpr std::size_t output_bytes = 4096;
 /// A window of 8 bits, which zlib does not compress with.
 constexpr int smallest_window_bits = 8;
@@ -149,6 +151,8 @@ Result<std::size_t> Inflater::step(Buffer& input, bool has_tail, std::span<std::
     has_more_ = false;
     if (has_tail) tail_bytes_used_ = empty_block.size();
     if (input.empty()) return 0;
+    // Two bytes each, of which nothing is decompressed.
+    if (final_blocks_ == final_blocks_max) return failure(WebSocketError::bad_deflate);
     restart_after_final_block();
   }
   std::span<const std::byte> piece = input.front();
@@ -183,13 +187,10 @@ Result<std::size_t> Inflater::step(Buffer& input, bool has_tail, std::span<std::
 /// A sender may mark a block as the last one, and then continue with another stream, which refers
 /// to the same window: RFC 7692, section 7.2.3.4.
 void Inflater::restart_after_final_block() {
-  std::vector<Bytef> window(std::size_t{1} << static_cast<unsigned>(settings_.window_bits));
-  auto size = static_cast<uInt>(window.size());
   is_at_final_block_ = false;
-  if (inflateGetDictionary(stream_.get(), window.data(), &size) != Z_OK ||
-      inflateReset(stream_.get()) != Z_OK ||
-      inflateSetDictionary(stream_.get(), window.data(), size) != Z_OK)
-    throw std::bad_alloc();
+  ++final_blocks_;
+  // inflateReset(), but keeps the window.
+  if (inflateResetKeep(stream_.get()) != Z_OK) throw std::bad_alloc();
 }
 
 Result<> Inflater::check_limits() const {
@@ -211,6 +212,7 @@ Result<> Inflater::end_message() {
   received_bytes_ = 0;
   message_bytes_ = 0;
   tail_bytes_used_ = 0;
+  final_blocks_ = 0;
   has_more_ = false;
   is_between_blocks_ = false;
   if (!settings_.has_context_takeover && inflateReset(stream_.get()) != Z_OK)

@@ -119,6 +119,7 @@ class Inflater {
   InflateLimits limits_;
   std::uint64_t received_bytes_ = 0;  ///< Of the current message.
   std::uint64_t message_bytes_ = 0;   ///< Decompressed.
+  std::uint32_t final_blocks_ = 0;    ///< Of the current message, after which more came.
   std::uint8_t tail_bytes_used_ = 0;  ///< Of the end that the sender has removed.
   bool has_more_ = false;             ///< zlib may hold output.
   bool is_between_blocks_ = false;    ///< The last byte was the end of a block.

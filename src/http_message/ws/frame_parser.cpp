@@ -177,7 +177,7 @@ bool FrameParser::check_second_byte(std::uint8_t byte) noexcept {
 bool FrameParser::begin_control_frame() noexcept {
   if (header_.payload_bytes > control_bytes_max)
     return fail(WebSocketError::control_frame_too_large);
-  if (control_frames_ >= limits_->control_frames_max)
+  if (header_.opcode != Opcode::close && control_frames_ >= limits_->control_frames_max)
     return fail(WebSocketError::too_many_control_frames);
   return true;
 }

@@ -84,6 +84,13 @@ TEST(HstsStore, values) {
     EXPECT_FALSE(applies_after(value)) << value;
 }
 
+TEST(HstsStore, values_with_many_directives_are_ignored) {
+  std::string many = "max-age=1";
+  for (int i = 1; i < 64; ++i) many += ";x" + std::to_string(i);
+  EXPECT_TRUE(applies_after(many));
+  EXPECT_FALSE(applies_after(many + ";y"));
+}
+
 TEST(HstsStore, what_is_ignored) {
   HstsStore hsts;
   store(hsts, "http://a.test/", "max-age=60");

@@ -300,6 +300,10 @@ TEST(HttpFieldParameters, are_parsed) {
   for (const char* bad : {"", ";", "a b", "a; b", "a; b=", "a; =b", "a; b=\"c", "a; b=c d",
                           "a; b=c; B=d", "a/", "/a", "a; b =c", "a; b= c", "a; b=\"c\"d"})
     EXPECT_FALSE(parse_parameters(bad)) << bad;
+  std::string many = "a/b";
+  for (int i = 0; i < 64; ++i) many += ";p" + std::to_string(i) + "=x";
+  EXPECT_TRUE(parse_parameters(many));
+  EXPECT_FALSE(parse_parameters(many + ";q=x"));
 }
 
 }  // namespace

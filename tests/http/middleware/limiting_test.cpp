@@ -11,7 +11,7 @@
 
 #include <tambour/tambour.h>
 
-#include "http/middleware/siphash.h"
+#include "bytes/siphash.h"
 #include "http/support/serving.h"
 
 namespace tambour::limiting_test {
@@ -29,13 +29,14 @@ std::string request_to(const std::string& target, const std::string& fields = ""
 
 /// The vectors of the reference implementation: keys 00 to 0f, texts 00, 00 01, ...
 TEST(SipHash, agrees_with_the_reference) {
-  const http::SipKey key{.first = 0x0706050403020100U, .second = 0x0F0E0D0C0B0A0908U};
+  const tambour::detail::bytes::SipKey key{.first = 0x0706050403020100U,
+                                           .second = 0x0F0E0D0C0B0A0908U};
   std::string text;
-  EXPECT_EQ(http::siphash(key, text), 0x726FDB47DD0E0E31U);
+  EXPECT_EQ(tambour::detail::bytes::siphash(key, text), 0x726FDB47DD0E0E31U);
   text += '\0';
-  EXPECT_EQ(http::siphash(key, text), 0x74F839C593DC67FDU);
+  EXPECT_EQ(tambour::detail::bytes::siphash(key, text), 0x74F839C593DC67FDU);
   for (char c = 1; c < 15; ++c) text += c;
-  EXPECT_EQ(http::siphash(key, text), 0xA129CA6149BE45E5U);
+  EXPECT_EQ(tambour::detail::bytes::siphash(key, text), 0xA129CA6149BE45E5U);
 }
 
 TEST(RateLimiter, has_a_bucket_for_each_client) {

@@ -1,5 +1,6 @@
 // What a client of HTTP/2 may cost a server: each budget of Http2Options.
 #include <chrono>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -193,6 +194,8 @@ TEST_F(Http2Budgets, frames_that_advance_nothing_end_the_connection) {
   EXPECT_EQ(ending_after([](Buffer& out) { append_window_update(out, 0, 1); }), calm);
   EXPECT_EQ(ending_after([](Buffer& out) { append_data(out, 1, Buffer(), false); }), calm);
   EXPECT_EQ(ending_after([](Buffer& out) { append_priority_update(out, 1, "u=1"); }), calm);
+  EXPECT_EQ(ending_after([](Buffer& out) { append_goaway(out, 0, ErrorCode::no_error, ""); }),
+            calm);
   EXPECT_EQ(
       ending_after([](Buffer& out) { out.append(std::string_view("\0\0\0\x77\0\0\0\0\0", 9)); }),
       calm);
@@ -419,6 +422,55 @@ TEST_F(Http2Budgets, a_server_with_little_memory_left_refuses_streams_of_those_t
     const std::string served = co_await other.exchange(100ms);
     EXPECT_TRUE(served.starts_with("HEADERS 1 200 ")) << served;
   }(*this));
+}
+
+/// What a codec takes is much more than what it has compressed, or has received.
+TEST_F(Http2Budgets, codecs_count_as_memory_of_the_server) {
+  http::ServerOptions options;
+  options.http_2.server_bytes_max = 2'000'000;
+  http::Router router;
+  router.use(http::compress());
+  router.use(http::decode_requests());
+  router.any("/", [](Request& request, Response& response) -> Task<> {
+    if (request.method() == http::Method::post) {
+      static_cast<void>(co_await request.body().read_all());
+      co_return;
+    }
+    static_cast<void>(response.headers().set("Content-Type", "text/plain"));
+    static_cast<void>(co_await response.write(std::string(100'000, 'x')));
+    response.end();
+  });
+  serve(std::move(router).handler(), options);
+  const auto accepted_of = [this](const std::function<void(Http2Client&, std::uint32_t)>& add) {
+    return run([](Http2Budgets& test,
+                  const std::function<void(Http2Client&, std::uint32_t)>& append) -> Task<int> {
+      TcpStream stream = co_await test.open();
+      Http2Client client(std::move(stream), {{SettingId::initial_window_size, 0}});
+      int accepted = 0;
+      for (std::uint32_t id = 1; id < 41; id += 2) {
+        append(client, id);
+        const std::string got = co_await client.exchange(10ms);
+        if (got.find("REFUSED_STREAM") != std::string::npos) break;
+        ++accepted;
+      }
+      co_return accepted;
+    }(*this, add));
+  };
+  if (http::is_available(http::Coding::gzip)) {
+    const int accepted = accepted_of([](Http2Client& client, std::uint32_t id) {
+      client.get(id, "/", {{"accept-encoding", "gzip"}});
+    });
+    EXPECT_GE(accepted, 4);
+    EXPECT_LE(accepted, 10);
+  }
+  if (http::is_available(http::Coding::br)) {
+    const int accepted = accepted_of([](Http2Client& client, std::uint32_t id) {
+      client.request(id, http::Method::post, "/", false, {{"content-encoding", "br"}});
+    });
+    EXPECT_LE(accepted, 2);
+  }
+  simulation_.run_for(2min);
+  EXPECT_EQ(stats().buffered_bytes, 0U);
 }
 
 TEST_F(Http2Budgets, settings_that_are_not_acknowledged_end_the_connection) {

@@ -92,6 +92,18 @@ TEST(Deflate, a_block_that_is_marked_as_the_last_keeps_the_context) {
   }
 }
 
+TEST(Deflate, empty_blocks_that_are_marked_as_the_last_have_a_limit) {
+  const auto blocks = [](int count) {
+    std::string message;
+    for (int i = 0; i < count; ++i) message += "\x03\x00"s;
+    return message;
+  };
+  Inflater inflater({}, no_limits);
+  EXPECT_EQ(decompressed(inflater, blocks(4000)), "");
+  EXPECT_EQ(decompressed(inflater, blocks(4000)), "") << "the limit is one of a message";
+  EXPECT_EQ(decompressed(inflater, blocks(5000)).error(), WebSocketError::bad_deflate);
+}
+
 TEST(Deflate, writes_the_examples_of_the_rfc) {
   Deflater deflater({});
   EXPECT_EQ(compressed(deflater, "Hello"), "\xF2\x48\xCD\xC9\xC9\x07\x00"s);

@@ -29,7 +29,7 @@ bool H2Connection::handle(h2::Frame& frame) {
     case h2::FrameKind::ping:
       return on_ping(frame);
     case h2::FrameKind::goaway:
-      return true;  // The client opens no further streams, and closes the connection.
+      return spend_idle_frame();  // The client opens no further streams, and closes the connection.
     case h2::FrameKind::window_update:
       return spend_idle_frame() && on_window_update(frame);
     case h2::FrameKind::rst_stream:
@@ -98,7 +98,7 @@ bool H2Connection::on_headers(const h2::Frame& frame) {
   if (H2Stream* const stream = find(stream_id)) return on_trailers(frame, *stream, section);
   if (stream_id <= last_stream_id_) {
     const Closed* const closed = find_closed(stream_id);
-    if (closed != nullptr && closed->may_receive) return true;
+    if (closed != nullptr && closed->may_receive) return spend_idle_frame();
     if (closed != nullptr) return fail(h2::ErrorCode::stream_closed, "HEADERS of a closed stream");
     return fail(h2::ErrorCode::protocol_error,
                 "A new stream id is not greater than the previous ones");
@@ -179,7 +179,7 @@ void H2Connection::add(std::unique_ptr<H2Stream> stream) {
 
 bool H2Connection::on_trailers(const h2::Frame& frame, H2Stream& stream,
                                h2::FieldSection& section) {
-  if (stream.error() && !stream.is_reset_by_client()) return true;
+  if (stream.error() && !stream.is_reset_by_client()) return spend_idle_frame();
   if (stream.is_request_complete() || stream.is_reset_by_client())
     return on_stream_error(frame.stream_id, h2::ErrorCode::stream_closed);
   if (!frame.end_stream || section.is_too_large())

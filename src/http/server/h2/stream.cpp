@@ -46,7 +46,7 @@ H2Stream::H2Stream(H2Connection& connection, std::uint32_t id)
 
 H2Stream::~H2Stream() {
   sender_.remove(*this);
-  connection_.memory().remove(received_.size());
+  connection_.memory().remove(received_.size() + held_bytes_);
   detach_tunnel();
 }
 
@@ -136,8 +136,14 @@ bool H2Stream::is_discarding(TimePoint now) const noexcept {
          discarded_bytes_ <= bytes_max && left <= bytes_max && now < discard_deadline_;
 }
 
+void H2Stream::hold_memory(std::size_t bytes) noexcept {
+  held_bytes_ += bytes;
+  connection_.memory().add(bytes);
+}
+
 void H2Stream::handler_ended() noexcept {
   has_handler_ended_ = true;
+  connection_.memory().remove(std::exchange(held_bytes_, 0));
   begin_discarding();
   if (tunnel_ == nullptr) discard_received();
 }

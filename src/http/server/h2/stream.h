@@ -93,6 +93,7 @@ class H2Stream final : public Wire, public H2SendingStream {
     return is_tunnel_request() || (is_request_complete_ && received_.empty());
   }
   [[nodiscard]] const Fields& trailers() const noexcept override { return trailers_; }
+  void hold_memory(std::size_t bytes) noexcept override;
   void set_body_bytes_max(std::uint64_t bytes_max) noexcept override {
     body_bytes_max_ = bytes_max;
   }
@@ -142,7 +143,8 @@ class H2Stream final : public Wire, public H2SendingStream {
   bool is_request_complete_ = false;
   bool is_reset_by_client_ = false;
   bool has_handler_ended_ = false;
-  bool is_write_cut_ = false;  ///< The owner of the tunnel has bytes that were not taken.
+  std::size_t held_bytes_ = 0;  ///< By codecs of the handler.
+  bool is_write_cut_ = false;   ///< The owner of the tunnel has bytes that were not taken.
   std::uint64_t discarded_bytes_ = 0;
   TimePoint discard_deadline_ = never;
   std::optional<std::uint64_t> length_left_;  ///< Of the response, if it was stated.

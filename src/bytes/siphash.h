@@ -7,9 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include <tambour/detail/namespaces.h>
-
-namespace tambour::http {
+namespace tambour::detail::bytes {
 
 struct SipKey {
   std::uint64_t first = 0;
@@ -70,4 +68,4 @@ class SipState {
   return state.finish();
 }
 
-}  // namespace tambour::http
+}  // namespace tambour::detail::bytes
