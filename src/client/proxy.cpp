@@ -2,6 +2,8 @@
 #include "client/proxy.h"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <utility>
 
 #include <tambour/http/url.h>
@@ -41,9 +43,12 @@ Task<Result<>> open_http_tunnel(SocketStream& stream, ProxyServer& proxy, std::s
     const auto parsed = parser.parse_head(input, head.method);
     if (!parsed) co_return std::unexpected(parsed.error());
     if (!*parsed) {
-      const auto got = co_await stream.read(input);
+      // A byte at a time: what follows the head comes from the server, which may speak first.
+      std::array<std::byte, 1> byte{};
+      const auto got = co_await stream.read(byte);
       if (!got) co_return std::unexpected(got.error());
       if (*got == 0) co_return failure(ProxyError::bad_answer);
+      input.append(byte);
       continue;
     }
     const http::Status status = parser.head().status;
@@ -56,8 +61,6 @@ Task<Result<>> open_http_tunnel(SocketStream& stream, ProxyServer& proxy, std::s
       co_return failure(ProxyError::authentication_required);
     }
     if (!http::is_success(status)) co_return failure(ProxyError::refused);
-    // The server must not send anything before the client does: the proxy has sent it.
-    if (!input.empty()) co_return failure(ProxyError::bad_answer);
     co_return Result<>();
   }
 }

@@ -53,13 +53,17 @@ Race::Race(EventLoop& loop, std::stop_token stop, const ConnectOptions& options,
       last_error_(system_error(EINVAL)),
       changed_(loop),
       begin_(loop, [this] { begin(); }),
-      services_(loop, [this] { use_services(); }),
+      services_(loop,
+                [this] {
+                  try {
+                    use_services();
+                  } catch (...) {
+                    fail(std::current_exception());
+                  }
+                }),
       pace_(loop, [this] { start_next(); }),
       tasks_(loop, std::move(stop)) {
-  tasks_.set_exception_handler([this](std::exception_ptr thrown) {
-    thrown_ = std::move(thrown);
-    changed_.set();
-  });
+  tasks_.set_exception_handler([this](std::exception_ptr thrown) { fail(std::move(thrown)); });
 }
 
 void Race::use(const std::vector<Endpoint>& addresses) {
@@ -211,7 +215,7 @@ void Race::begin() {
   changed_.set();
 }
 
-void Race::start_next() {
+void Race::start_next() try {
   if (left_.empty()) return;
   const Candidate next = left_.front();
   left_.erase(left_.begin());
@@ -219,8 +223,17 @@ void Race::start_next() {
   started_ = loop_.now();
   step_ = ConnectStep::connect;
   if (!left_.empty()) pace_.start(options_.attempt_delay);
+  Task<> trying = attempt(next);
   ++attempts_;
-  tasks_.spawn(attempt(next));
+  tasks_.spawn(std::move(trying));
+  changed_.set();
+} catch (...) {
+  fail(std::current_exception());
+}
+
+/// Memory is exhausted: the timers must not throw out of the loop.
+void Race::fail(std::exception_ptr thrown) noexcept {
+  thrown_ = std::move(thrown);
   changed_.set();
 }
 

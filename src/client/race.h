@@ -66,6 +66,7 @@ class Race {
   [[nodiscard]] bool may_begin() const noexcept;
   void begin();
   void start_next();
+  void fail(std::exception_ptr thrown) noexcept;
   Task<> attempt(Candidate candidate);
 
   EventLoop& loop_;

@@ -25,6 +25,7 @@
 #include "base/failure.h"
 #include "base/system_call.h"
 #include "loop/core.h"
+#include "loop/iteration_budget.h"
 
 namespace tambour::fs {
 namespace {
@@ -56,6 +57,7 @@ struct Watcher::State {
   std::deque<Pending> queue;
   std::uint64_t overflows = 0;
   bool has_lost = false;  ///< For lack of memory: to be reported.
+  detail::loop::IterationBudget budget{};
 
   /// Returns false with errno. EAGAIN: there are no events.
   bool read_events();
@@ -219,9 +221,16 @@ void Watcher::unwatch(WatchId directory) noexcept {
 CancelSafeTask<Result<ChangeEvent>> Watcher::next() { return cancel_safe(read_next()); }
 
 Task<Result<ChangeEvent>> Watcher::read_next() {
+  const TaskContext& context = co_await this_task;
   for (;;) {
     State* const state = state_.get();
     if (state == nullptr) co_return failure(EBADF);
+    // Others may change files all the time.
+    if (state->budget.is_exhausted(detail::loop::core_of(*context.loop))) {
+      const auto slept = co_await sleep_for(Duration::zero(), {});
+      if (!slept) co_return std::unexpected(slept.error());
+      continue;
+    }
     if (std::exchange(state->has_lost, false)) {
       ++state->overflows;
       co_return ChangeEvent();

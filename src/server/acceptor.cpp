@@ -112,6 +112,7 @@ void Acceptor::serve(std::function<Task<>(SocketStream)> handler,
     const Counted starting(starting_);
     Task<> task = handler_(std::move(stream));
     slot.release();
+    if (!task) return;  // The handler did not want the stream.
     task::ScopeAccess::start(*handlers_, std::move(task), created_at);
   };
 }

@@ -72,7 +72,8 @@ void JoinHandleBase::end(State state) noexcept {
   task_ = nullptr;
   scope_ = nullptr;
   state_ = state;
-  if (TaskWait* const wait = waiting_.front()) wait->complete(0);
+  // A stop request until the task is resumed leaves the result in the handle.
+  if (!waiting_.empty()) join_->complete_unless_stopped();
 }
 
 void JoinHandleBase::outlive_scope() noexcept {
@@ -94,8 +95,8 @@ void JoinHandleBase::drop() noexcept {
   if (state_ != State::empty) core().check_thread_unless_closed(core().created_at());
   if (JoinWait* const join = std::exchange(join_, nullptr)) {
     join->handle_ = nullptr;
-    // Unless it has been completed already.
-    if (TaskWait* const wait = waiting_.front()) wait->complete(ECANCELED);
+    // Unless its task has been resumed. The handle no longer keeps the core for a stop request.
+    if (join->linked()) join->complete(ECANCELED);
   }
   if (task_ != nullptr) std::exchange(task_, nullptr)->set_observer(*scope_);
   TaskScope* const scope = std::exchange(scope_, nullptr);

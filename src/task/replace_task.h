@@ -5,10 +5,12 @@
 #include <coroutine>
 #include <utility>
 
-#include <tambour/detail/intrusive_list.h>
 #include <tambour/detail/resumption.h>
+#include <tambour/detail/task_list.h>
 #include <tambour/detail/task_promise.h>
 #include <tambour/task/task.h>
+
+#include "loop/core.h"
 
 namespace tambour::detail::task {
 
@@ -32,8 +34,7 @@ class ReplaceTask {
     TaskPromiseBase& promise = replaced.promise();
     TaskPromiseBase& next = next_.release();
     next.observe_from(promise.observer(), promise.context());
-    static_cast<ListHook<TaskPromiseBase>&>(next) =
-        std::move(static_cast<ListHook<TaskPromiseBase>&>(promise));
+    TaskList::replace(loop::core_of(*promise.context().loop), promise, next);
     replaced.destroy();
     Resumption::transfer(replaced, next.handle());
   }

@@ -1,6 +1,8 @@
 // TaskList: the lists of tasks of a loop, and the walks that must not refer to what is destroyed.
 #include <tambour/detail/task_list.h>
 
+#include <utility>
+
 #include <tambour/task/dump.h>
 
 #include "loop/core.h"
@@ -15,6 +17,16 @@ void TaskList::remove(loop::Core& core, TaskPromiseBase& task) noexcept {
     if (walk.task_ == &task) walk.task_ = after(task);
   }
   task.unlink();
+}
+
+void TaskList::replace(loop::Core& core, TaskPromiseBase& task, TaskPromiseBase& next) noexcept {
+  const Hlist<TaskWalkNode>& walks = core.task_lists().walks;
+  for (TaskWalkNode* node = walks.front(); node != nullptr; node = walks.after(*node)) {
+    auto& walk = static_cast<TaskWalk&>(*node);
+    if (walk.task_ == &task) walk.task_ = &next;
+  }
+  static_cast<ListHook<TaskPromiseBase>&>(next) =
+      std::move(static_cast<ListHook<TaskPromiseBase>&>(task));
 }
 
 void TaskList::enlist(loop::Core& core) noexcept { core.task_lists().lists.push_front(*this); }

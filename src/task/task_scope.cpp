@@ -61,11 +61,11 @@ void TaskScope::request_stop() noexcept {
   // If the loop was destroyed, the tasks are never resumed.
   if (core_->closed()) return;
   if (size_ != 0) core_->check_thread_of(created_at_);
-  stop_.request_stop();
+  detail::request_stop_of(stop_);
 }
 
 void TaskScope::Forward::operator()() const noexcept {
-  if (!scope.core_->closed()) scope.stop_.request_stop();
+  if (!scope.core_->closed()) detail::request_stop_of(scope.stop_);
 }
 
 void TaskScope::set_exception_handler(Callback<void(std::exception_ptr)> handler) noexcept {
@@ -116,8 +116,7 @@ void TaskScope::start(detail::TaskPromiseBase& promise, detail::TaskObserver& ob
 void TaskScope::report(std::exception_ptr thrown) noexcept {
   if (!handler_) {
     if (thrown_ == nullptr) thrown_ = std::move(thrown);
-    stop_.request_stop();
-    return;
+    return detail::request_stop_of(stop_);
   }
   detail::loop::Core& core = *core_;
   const detail::loop::Core::Running keeps_handler(core);

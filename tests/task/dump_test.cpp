@@ -17,6 +17,8 @@
 
 #include "support/files.h"
 #include "support/on_every_backend.h"
+#include "task/replace_task.h"
+#include "task/scope_access.h"
 
 namespace tambour::dump_test {
 namespace {
@@ -253,6 +255,27 @@ Task<> nest(TaskEvent& event, int levels) {
   } else {
     co_await nest(event, levels - 1);
   }
+}
+
+TEST_P(TaskDumps, tasks_are_replaced_between_the_slices_of_a_walk) {
+  TaskScope scope(loop());
+  TaskEvent event(loop());
+  const auto wait = [](TaskEvent& of) -> Task<> { static_cast<void>(co_await of.wait()); };
+  const auto replace_later = [](TaskEvent& of, Task<> next) -> Task<> {
+    static_cast<void>(co_await of.wait());
+    co_await detail::task::ReplaceTask(std::move(next));
+  };
+  TaskEvent now(loop());
+  for (int i = 0; i < 3; ++i)
+    detail::task::ScopeAccess::start(scope, replace_later(now, wait(event)), {});
+  TaskWalk walk(loop());
+  EXPECT_EQ(walk.next(1).size(), 1U);
+  now.set();
+  run_iterations();
+  EXPECT_EQ(walk.next().size(), 2U);
+  EXPECT_TRUE(walk.next().empty());
+  event.set();
+  run_iterations();
 }
 
 TEST_P(TaskDumps, limits) {

@@ -242,6 +242,36 @@ TEST_P(JoinHandles, a_wait_can_be_stopped_and_repeated) {
   }(loop()));
 }
 
+/// The task ends in the same iteration in which another branch wins.
+TEST_P(JoinHandles, a_wait_that_another_branch_ends_leaves_the_result) {
+  run([](EventLoop& loop) -> Task<> {
+    TaskScope scope(loop);
+    TaskEvent event(loop);
+    TaskEvent other(loop);
+    const auto wait = [](TaskEvent& of, bool throws) -> Task<int> {
+      static_cast<void>(co_await of.wait());
+      if (throws) throw std::runtime_error("thrown");
+      co_return 5;
+    };
+    auto returns = scope.spawn(wait, std::ref(event), false);
+    auto throws = scope.spawn(wait, std::ref(event), true);
+    loop.post([&] {
+      other.set();
+      event.set();
+    });
+    const auto first = co_await select(returns.join(), throws.join(), other.wait());
+    EXPECT_EQ(first.index(), 2U);
+    EXPECT_EQ(co_await returns.join(), Result<int>(5));
+    bool has_thrown = false;
+    try {
+      static_cast<void>(co_await throws.join());
+    } catch (const std::runtime_error&) {
+      has_thrown = true;
+    }
+    EXPECT_TRUE(has_thrown);
+  }(loop()));
+}
+
 TEST_P(JoinHandles, a_handle_may_outlive_its_scope_and_its_loop) {
   std::vector<std::string> log;
   auto scope = std::make_unique<TaskScope>(loop());

@@ -29,7 +29,7 @@ void answer(http::Request& /*request*/, http::Response& response) { response.sen
 // NOLINTBEGIN: these are mistakes.
 
 void use_an_error() {
-  const auto at = Endpoint::parse("localhost:80");  // A name is no address.
+  const auto at = Endpoint::parse("localhost:80");  // Endpoint::parse() does not resolve names.
   std::puts(at->to_string().c_str());
 }
 

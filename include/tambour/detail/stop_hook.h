@@ -7,12 +7,19 @@
 
 #include <optional>
 #include <stop_token>
+#include <utility>
 
 #include <tambour/detail/intrusive_list.h>
 
 #pragma GCC visibility push(default)
 
 namespace tambour::detail {
+
+/// The waits that end may destroy the owner of `source`.
+inline void request_stop_of(const std::stop_source& source) noexcept {
+  std::stop_source copy(source);
+  copy.request_stop();
+}
 
 /// A wait in the list of a context. Destroying it removes it.
 class StopHook : private HlistHook<StopHook> {
@@ -60,7 +67,9 @@ class StopHooks {
   struct CancelAll {
     StopHooks& self;
     void operator()() const noexcept {
-      while (StopHook* const hook = self.hooks_.front()) {
+      // What is cancelled may destroy the context, but each wait leaves this list by itself.
+      const Hlist<StopHook> hooks(std::move(self.hooks_));
+      while (StopHook* const hook = hooks.front()) {
         hook->unlist();
         hook->cancel_(*hook);
       }

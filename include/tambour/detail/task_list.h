@@ -27,6 +27,8 @@ class TaskList : public TaskListNode {
   void push_back(TaskPromiseBase& task) noexcept { tasks_.push_back(task); }
   /// The task must be in this list.
   void remove(loop::Core& core, TaskPromiseBase& task) noexcept;
+  /// Puts `next` in the place of `task`, which is in a list.
+  static void replace(loop::Core& core, TaskPromiseBase& task, TaskPromiseBase& next) noexcept;
 
   void enlist(loop::Core& core) noexcept;
   void leave(loop::Core& core) noexcept;

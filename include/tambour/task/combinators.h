@@ -90,12 +90,12 @@ class TaskGroup : protected detail::TaskObserver {
   /// The result is known: asks the other tasks to stop.
   void decide() noexcept {
     decided_ = true;
-    stop_.request_stop();
+    request_stop_of(stop_);
   }
 
   struct Forward {
     std::stop_source& stop;
-    void operator()() const noexcept { stop.request_stop(); }
+    void operator()() const noexcept { request_stop_of(stop); }
   };
   /// For stop requests from elsewhere.
   [[nodiscard]] Forward forward() noexcept { return Forward{stop_}; }
