@@ -101,6 +101,15 @@ TEST_P(ServerErrors, exceptions_of_handlers_that_are_no_coroutines_are_reported)
   EXPECT_EQ(server->connections(), 0U);
 }
 
+TEST_P(ServerErrors, handlers_may_refuse_a_stream_with_an_empty_task) {
+  listen();
+  server->serve([](TcpStream) -> Task<> { return {}; });
+  run(say_and_wait_for_end(server->endpoint()));
+  run(say_and_wait_for_end(server->endpoint()));
+  EXPECT_EQ(server->connections(), 0U);
+  EXPECT_TRUE(errors.empty());
+}
+
 TEST_P(ServerErrors, exceptions_of_callbacks_are_reported_and_close_only_their_connection) {
   const auto fail = [](std::string_view where) { throw std::runtime_error(std::string(where)); };
   const std::string much(8'000'000, 'x');

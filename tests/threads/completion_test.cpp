@@ -229,6 +229,31 @@ TEST_P(Completions, a_stop_handler_cancels_the_operation) {
   }(loop()));
 }
 
+/// As an owner that drops its session when it learns that a query was cancelled.
+TEST_P(Completions, a_stop_handler_may_destroy_the_scope) {
+  auto scope = std::make_unique<TaskScope>(loop());
+  TaskEvent never(loop());
+  std::optional<Completion<int>> kept;
+  const auto wait_for = [](TaskEvent& event) -> Task<> {
+    static_cast<void>(co_await event.wait());
+  };
+  scope->spawn(wait_for, std::ref(never));
+  scope->spawn([&]() -> Task<> {
+    auto start = [&](const Completion<int>& done) {
+      kept = done;
+      done.on_stop([&](const Completion<int>& stopped) {
+        stopped.fail(system_error(EINTR));
+        scope.reset();
+      });
+    };
+    static_cast<void>(co_await from_callback<int>(start));
+  });
+  scope->spawn(wait_for, std::ref(never));
+  loop().post([&] { scope->request_stop(); });
+  run_iterations();
+  EXPECT_EQ(scope, nullptr);
+}
+
 TEST_P(Completions, a_task_that_is_destroyed_cancels_the_operation) {
   int stops = 0;
   std::optional<Completion<int>> kept;

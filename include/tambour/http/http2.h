@@ -53,8 +53,9 @@ struct Http2Options {
   /// is more urgent. 0: as many as the kernel allows, usually 4 MiB (net.ipv4.tcp_wmem).
   std::uint32_t socket_unsent_bytes_max = 64 * 1024;
   /// Bytes of requests and responses that all connections of the server buffer, in steps of 64 KiB
-  /// for each connection. When there are more, a connection that buffers at least 64 KiB refuses
-  /// further requests with REFUSED_STREAM; others are served.
+  /// for each connection, and what their codecs take: compress(), decode_requests(). When there are
+  /// more, a connection that buffers at least 64 KiB refuses further requests with REFUSED_STREAM;
+  /// others are served.
   std::size_t server_bytes_max = std::size_t{256} * 1024 * 1024;
 
   /// The bytes per second that a client must accept while its windows block a response. A response
