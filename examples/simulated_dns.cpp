@@ -14,7 +14,7 @@ Task<> look_up(EventLoop& loop, Result<std::vector<Endpoint>>& found) {
 
 void scenario(sim::Simulation& simulation) {
   sim::Host& client = simulation.add_host("client");
-  const sim::DnsFaults faults{.loss = 0.3, .truncation = 0.2, .delay_max = 200ms, .forged = 5};
+  const sim::DnsFaults faults{.loss = 0.1, .truncation = 0.2, .delay_max = 200ms, .forged = 5};
   sim::DnsServer dns(simulation, simulation.add_host("dns"), faults);
   dns.add("www.example.org", "192.0.2.1");
   dns.configure(client);

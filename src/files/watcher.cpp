@@ -56,8 +56,8 @@ struct Watcher::State {
   WatchId last_id = 0;
   std::deque<Pending> queue;
   std::uint64_t overflows = 0;
-  bool has_lost = false;  ///< For lack of memory: to be reported.
-  detail::loop::IterationBudget budget{};
+  bool has_lost = false;                    ///< For lack of memory: to be reported.
+  detail::loop::IterationBudget budget{2};  ///< Of reads.
 
   /// Returns false with errno. EAGAIN: there are no events.
   bool read_events();
@@ -225,12 +225,6 @@ Task<Result<ChangeEvent>> Watcher::read_next() {
   for (;;) {
     State* const state = state_.get();
     if (state == nullptr) co_return failure(EBADF);
-    // Others may change files all the time.
-    if (state->budget.is_exhausted(detail::loop::core_of(*context.loop))) {
-      const auto slept = co_await sleep_for(Duration::zero(), {});
-      if (!slept) co_return std::unexpected(slept.error());
-      continue;
-    }
     if (std::exchange(state->has_lost, false)) {
       ++state->overflows;
       co_return ChangeEvent();
@@ -240,6 +234,12 @@ Task<Result<ChangeEvent>> Watcher::read_next() {
       ChangeEvent event = std::move(state->queue.front().event);
       state->queue.pop_front();
       co_return std::move(event);
+    }
+    // Others may change files all the time. One read takes many events.
+    if (state->budget.is_exhausted(detail::loop::core_of(*context.loop))) {
+      const auto slept = co_await sleep_for(Duration::zero(), {});
+      if (!slept) co_return std::unexpected(slept.error());
+      continue;
     }
     if (state->read_events()) continue;
     if (errno != EAGAIN) co_return failure(errno);

@@ -111,8 +111,8 @@ void Acceptor::serve(std::function<Task<>(SocketStream)> handler,
   start_ = [this, created_at](SocketStream stream, ConnectionSlot& slot) {
     const Counted starting(starting_);
     Task<> task = handler_(std::move(stream));
-    slot.release();
     if (!task) return;  // The handler did not want the stream.
+    slot.release();
     task::ScopeAccess::start(*handlers_, std::move(task), created_at);
   };
 }

@@ -48,10 +48,12 @@ void CompletionState::set_stop_handler(Callback<void()> handler) noexcept {
 void CompletionState::call_stop_handler() noexcept {
   // The handler may complete the wait, which does not resume the task now.
   const Callback<void()> handler = std::move(stop_handler_);
+  // The handler may destroy the task, and this state with it.
+  EventLoop* const loop = inbox_ != nullptr ? loop_ : nullptr;
   try {
     handler();
   } catch (...) {
-    if (inbox_ != nullptr) loop::core_of(*loop_).throw_out_of_run(std::current_exception());
+    if (loop != nullptr) loop::core_of(*loop).throw_out_of_run(std::current_exception());
   }
 }
 

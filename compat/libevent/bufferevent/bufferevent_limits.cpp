@@ -137,7 +137,8 @@ int bufferevent_add_to_rate_limit_group(bufferevent* bufev, bufferevent_rate_lim
   RateLimit* const limit = limit_for(bev);
   if (limit == nullptr) return -1;
   if (limit->group == group) return 0;
-  if (limit->group != nullptr) bufferevent_remove_from_rate_limit_group(bufev);
+  // Over TLS, that invokes callbacks, which may add it to another group.
+  while (limit->group != nullptr) bufferevent_remove_from_rate_limit_group(bufev);
   bool waits[2];
   {
     const GroupLocked group_locked(*group);

@@ -94,7 +94,8 @@ void resume_group(bufferevent_rate_limit_group& group, Direction direction) noex
     {
       const Held held(*member.bev);
       resume(*member.bev, direction, suspended::group_bandwidth);
-      // The callback may have removed it from the group. Resuming a member twice has no effect.
+      // The callback may have removed it from the group, but must not free the group. Resuming a
+      // member twice has no effect.
       next = member.group == &group ? member.next : group.members;
     }
     tambour::libevent::unlock(lock);

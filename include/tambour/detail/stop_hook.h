@@ -15,7 +15,7 @@
 
 namespace tambour::detail {
 
-/// The waits that end may destroy the owner of `source`.
+/// Cancelling a wait may destroy the owner of `source`.
 inline void request_stop_of(const std::stop_source& source) noexcept {
   std::stop_source copy(source);
   copy.request_stop();
@@ -67,8 +67,8 @@ class StopHooks {
   struct CancelAll {
     StopHooks& self;
     void operator()() const noexcept {
-      // What is cancelled may destroy the context, but each wait leaves this list by itself.
-      const Hlist<StopHook> hooks(std::move(self.hooks_));
+      // Cancelling a wait may destroy the context. Each wait leaves the list by itself.
+      Hlist<StopHook> hooks(std::move(self.hooks_));  // NOLINT(misc-const-correctness): see above.
       while (StopHook* const hook = hooks.front()) {
         hook->unlist();
         hook->cancel_(*hook);

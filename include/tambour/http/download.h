@@ -32,9 +32,9 @@ namespace tambour::http {
 struct DownloadOptions {
   DownloadOptions() noexcept {}  // NOLINT(modernize-use-equals-default)
 
-  /// `attempts_max` counts attempts in a row that received no byte from which the download could
-  /// continue. An attempt is repeated after a temporary error, a truncated body, and the statuses
-  /// 429, 500, 502, 503 and 504.
+  /// `attempts_max` counts attempts in a row that received no more than an earlier one. An attempt
+  /// is repeated after a temporary error, a truncated body, and the statuses 429, 500, 502, 503 and
+  /// 504.
   RetryPolicy retry{
       .attempts_max = 5, .delay = std::chrono::seconds(1), .delay_max = std::chrono::minutes(1)};
   /// Fields of each request, in addition to Accept-Encoding, Range and If-Range.

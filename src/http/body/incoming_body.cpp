@@ -34,8 +34,6 @@ void BodyAccess::decode(IncomingBody& body, const std::vector<Coding>& codings,
   Fields& fields = body.stream_->body_fields();
   if (!codings.empty()) {
     body.decoder_ = std::make_unique<detail::coding::BodyDecoder>(codings, limits, raw);
-    for (const Coding coding : codings)
-      body.stream_->hold_memory(detail::coding::decoder_bytes(coding));
     fields.remove("Content-Length");
   }
   fields.remove("Content-Encoding");
@@ -79,6 +77,7 @@ Task<Result<Buffer>> IncomingBody::read_decoded(std::size_t bytes_max) {
     BodyStream& stream = checked(stream_, "IncomingBody::read()");
     if (decoder_->first_error()) co_return std::unexpected(decoder_->first_error());
     const auto got = decoder_->read(piece, bytes_max);
+    stream.hold_memory(decoder_->take_memory_growth());
     if (!got) co_return reject(got.error());
     if (*got > 0 || decoder_->has_ended()) co_return piece;
     if (stream.is_body_complete()) {

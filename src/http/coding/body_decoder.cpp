@@ -51,6 +51,13 @@ BodyDecoder::BodyDecoder(const std::vector<Coding>& codings, const DecodingLimit
     stages_.push_back({.decoder = make_decoder(coding, raw), .input = {}});
 }
 
+std::size_t BodyDecoder::take_memory_growth() noexcept {
+  std::size_t bytes = 0;
+  for (const Stage& stage : stages_) bytes += stage.decoder->memory_bytes();
+  const std::size_t before = std::exchange(memory_bytes_, std::max(memory_bytes_, bytes));
+  return memory_bytes_ - before;
+}
+
 Result<std::size_t> BodyDecoder::read(Buffer& into, std::size_t bytes_max) {
   const auto got = pull(stages_.size() - 1, into, bytes_max);
   if (!got) return got;

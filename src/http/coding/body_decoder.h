@@ -45,6 +45,9 @@ class BodyDecoder {
   Result<> end();
   [[nodiscard]] bool has_ended() const noexcept { return has_ended_; }
 
+  /// By how much the memory of the decoders has grown since the last call.
+  [[nodiscard]] std::size_t take_memory_growth() noexcept;
+
   /// A body that has failed fails again, whatever has been decoded.
   void fail(const Error& error) noexcept {
     if (!first_error_) first_error_ = error;
@@ -65,7 +68,8 @@ class BodyDecoder {
   DecodingLimits limits_;
   std::uint64_t received_ = 0;
   std::uint64_t decoded_ = 0;
-  std::uint64_t between_ = 0;  ///< Bytes that passed from one decoder to the next.
+  std::uint64_t between_ = 0;     ///< Bytes that passed from one decoder to the next.
+  std::size_t memory_bytes_ = 0;  ///< That take_memory_growth() has returned.
   bool has_ended_ = false;
   Error first_error_{};
 };

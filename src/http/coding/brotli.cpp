@@ -2,6 +2,10 @@
 #include <brotli/decode.h>
 #include <brotli/encode.h>
 
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
 #include <new>
 
 #include "http/coding/codec.h"
@@ -13,10 +17,37 @@ namespace {
 /// A window of 512 KiB: a larger one costs more memory for each response than it saves bytes.
 constexpr std::uint32_t brotli_window_bits = 19;
 
+/// Allocates, and counts what is allocated: the size is in front of each block.
+class CountedMemory {
+ public:
+  static void* allocate(void* opaque, std::size_t size) noexcept {
+    auto& self = *static_cast<CountedMemory*>(opaque);
+    void* const memory = std::malloc(head_bytes + size);
+    if (memory == nullptr) return nullptr;
+    std::memcpy(memory, &size, sizeof size);
+    self.bytes_ += size;
+    return static_cast<std::byte*>(memory) + head_bytes;
+  }
+  static void free(void* opaque, void* address) noexcept {
+    if (address == nullptr) return;
+    void* const memory = static_cast<std::byte*>(address) - head_bytes;
+    std::size_t size = 0;
+    std::memcpy(&size, memory, sizeof size);
+    static_cast<CountedMemory*>(opaque)->bytes_ -= size;
+    std::free(memory);
+  }
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+
+ private:
+  static constexpr std::size_t head_bytes = alignof(std::max_align_t);
+  std::size_t bytes_ = 0;
+};
+
 class BrotliEncoder final : public Encoder {
  public:
   explicit BrotliEncoder(int quality)
-      : state_(BrotliEncoderCreateInstance(nullptr, nullptr, nullptr)) {
+      : state_(
+            BrotliEncoderCreateInstance(&CountedMemory::allocate, &CountedMemory::free, &memory_)) {
     if (state_ == nullptr) throw std::bad_alloc();
     BrotliEncoderSetParameter(state_, BROTLI_PARAM_QUALITY, static_cast<std::uint32_t>(quality));
     BrotliEncoderSetParameter(state_, BROTLI_PARAM_LGWIN, brotli_window_bits);
@@ -24,6 +55,7 @@ class BrotliEncoder final : public Encoder {
   BrotliEncoder(const BrotliEncoder&) = delete;
   BrotliEncoder& operator=(const BrotliEncoder&) = delete;
   ~BrotliEncoder() override { BrotliEncoderDestroyInstance(state_); }
+  [[nodiscard]] std::size_t memory_bytes() const noexcept override { return memory_.bytes(); }
 
  private:
   Step step(std::span<const std::byte> in, std::span<std::byte> out, Mode mode) override {
@@ -43,17 +75,21 @@ class BrotliEncoder final : public Encoder {
     return {.consumed = in.size() - left_in, .produced = out.size() - left_out, .is_done = is_done};
   }
 
+  CountedMemory memory_;
   BrotliEncoderState* state_;
 };
 
 class BrotliDecoder final : public Decoder {
  public:
-  BrotliDecoder() : state_(BrotliDecoderCreateInstance(nullptr, nullptr, nullptr)) {
+  BrotliDecoder()
+      : state_(
+            BrotliDecoderCreateInstance(&CountedMemory::allocate, &CountedMemory::free, &memory_)) {
     if (state_ == nullptr) throw std::bad_alloc();
   }
   BrotliDecoder(const BrotliDecoder&) = delete;
   BrotliDecoder& operator=(const BrotliDecoder&) = delete;
   ~BrotliDecoder() override { BrotliDecoderDestroyInstance(state_); }
+  [[nodiscard]] std::size_t memory_bytes() const noexcept override { return memory_.bytes(); }
 
  private:
   Result<Step> step(std::span<const std::byte> in, std::span<std::byte> out) override {
@@ -78,6 +114,7 @@ class BrotliDecoder final : public Decoder {
 
   bool restart() override { return false; }
 
+  CountedMemory memory_;
   BrotliDecoderState* state_;
 };
 

@@ -103,20 +103,6 @@ std::unique_ptr<Decoder> make_decoder(Coding coding, [[maybe_unused]] RawDeflate
 
 }  // namespace detail::coding
 
-std::size_t detail::coding::encoder_bytes(Coding coding) noexcept {
-  constexpr std::size_t kib = 1024;
-  static constexpr std::array<std::size_t, 4> bytes = {260 * kib, 260 * kib, 1024 * kib,
-                                                       1300 * kib};
-  return bytes[static_cast<std::size_t>(coding)];
-}
-
-std::size_t detail::coding::decoder_bytes(Coding coding) noexcept {
-  constexpr std::size_t kib = 1024;
-  static constexpr std::array<std::size_t, 4> bytes = {40 * kib, 40 * kib, 16 * 1024 * kib,
-                                                       8 * 1024 * kib};
-  return bytes[static_cast<std::size_t>(coding)];
-}
-
 std::string_view name_of(Coding coding) noexcept {
   static constexpr std::array<std::string_view, 4> names = {"gzip", "deflate", "br", "zstd"};
   return names[static_cast<std::size_t>(coding)];

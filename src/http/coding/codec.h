@@ -43,6 +43,8 @@ class Encoder {
 
   /// Encodes `input` and appends the result to `output`.
   void encode(Buffer input, Mode mode, Buffer& output);
+  /// What it has allocated.
+  [[nodiscard]] virtual std::size_t memory_bytes() const noexcept = 0;
 
  protected:
   Encoder() = default;
@@ -63,6 +65,8 @@ class Decoder {
   /// Fails with http::ErrorCode::bad_content_coding, also if bytes follow the end.
   Result<std::size_t> decode(Buffer& input, Buffer& output, std::size_t bytes_max);
 
+  /// What it has allocated.
+  [[nodiscard]] virtual std::size_t memory_bytes() const noexcept = 0;
   /// True if the input may end here: at the end of the coded data, or before its first byte.
   [[nodiscard]] bool may_end() const noexcept { return !is_within_; }
 
@@ -78,11 +82,6 @@ class Decoder {
   bool is_ended_ = false;
   bool has_more_ = false;  ///< The decoder may hold output.
 };
-
-/// What an encoder takes at most, at the levels of CompressOptions.
-[[nodiscard]] std::size_t encoder_bytes(Coding coding) noexcept;
-/// What a decoder takes at most, with the largest window that it accepts.
-[[nodiscard]] std::size_t decoder_bytes(Coding coding) noexcept;
 
 /// `level` in the range of the coding. Returns null if the coding is not available.
 [[nodiscard]] std::unique_ptr<Encoder> make_encoder(Coding coding, int level);

@@ -40,6 +40,10 @@ class ZlibEncoder final : public Encoder {
   ZlibEncoder(const ZlibEncoder&) = delete;
   ZlibEncoder& operator=(const ZlibEncoder&) = delete;
   ~ZlibEncoder() override { deflateEnd(&stream_); }
+  /// With the window and the memory level that zlib chooses: zconf.h.
+  [[nodiscard]] std::size_t memory_bytes() const noexcept override {
+    return std::size_t{268} * 1024;
+  }
 
  private:
   Step step(std::span<const std::byte> in, std::span<std::byte> out, Mode mode) override {
@@ -70,6 +74,9 @@ class ZlibDecoder final : public Decoder {
   ZlibDecoder(const ZlibDecoder&) = delete;
   ZlibDecoder& operator=(const ZlibDecoder&) = delete;
   ~ZlibDecoder() override { inflateEnd(&stream_); }
+  [[nodiscard]] std::size_t memory_bytes() const noexcept override {
+    return std::size_t{40} * 1024;
+  }
 
  private:
   Result<Step> step(std::span<const std::byte> in, std::span<std::byte> out) override {

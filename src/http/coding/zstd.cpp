@@ -26,6 +26,9 @@ class ZstdEncoder final : public Encoder {
   ZstdEncoder(const ZstdEncoder&) = delete;
   ZstdEncoder& operator=(const ZstdEncoder&) = delete;
   ~ZstdEncoder() override { ZSTD_freeCCtx(context_); }
+  [[nodiscard]] std::size_t memory_bytes() const noexcept override {
+    return ZSTD_sizeof_CCtx(context_);
+  }
 
  private:
   Step step(std::span<const std::byte> in, std::span<std::byte> out, Mode mode) override {
@@ -53,6 +56,9 @@ class ZstdDecoder final : public Decoder {
   ZstdDecoder(const ZstdDecoder&) = delete;
   ZstdDecoder& operator=(const ZstdDecoder&) = delete;
   ~ZstdDecoder() override { ZSTD_freeDCtx(context_); }
+  [[nodiscard]] std::size_t memory_bytes() const noexcept override {
+    return ZSTD_sizeof_DCtx(context_);
+  }
 
  private:
   Result<Step> step(std::span<const std::byte> in, std::span<std::byte> out) override {

@@ -102,6 +102,12 @@ class Compressor final : public ResponseFilter {
   [[nodiscard]] Task<Result<>> flush() override;
 
   void choose(ResponseHead& head, const BodyPlan& plan);
+  void encode(Buffer piece, Encoder::Mode mode, Buffer& encoded) {
+    encoder_->encode(std::move(piece), mode, encoded);
+    hold_memory();
+  }
+  /// Tells the connection what the encoder has allocated.
+  void hold_memory() noexcept;
   [[nodiscard]] Result<> send_encoded(ResponseHead& head, BodyPlan plan, Buffer&& body);
   [[nodiscard]] Task<Result<>> write_encoded(Buffer piece);
   [[nodiscard]] Task<Result<>> send_rest();
@@ -112,8 +118,16 @@ class Compressor final : public ResponseFilter {
   std::unique_ptr<Encoder> encoder_;  ///< Null if the body is sent as it is.
   Buffer rest_;                       ///< Of a large body: not compressed yet.
   Fields trailers_;
+  std::size_t held_bytes_ = 0;
   bool has_rest_ = false;  ///< The end of the body was not sent yet.
 };
+
+void Compressor::hold_memory() noexcept {
+  const std::size_t bytes = std::max(held_bytes_, encoder_->memory_bytes());
+  const std::size_t more = bytes - std::exchange(held_bytes_, bytes);
+  if (detail::Exchange* const exchange = detail::Exchange::of(request_))
+    exchange->hold_memory(more);
+}
 
 /// Decides, and changes the head accordingly.
 void Compressor::choose(ResponseHead& head, const BodyPlan& plan) {
@@ -128,8 +142,7 @@ void Compressor::choose(ResponseHead& head, const BodyPlan& plan) {
   // The tag of the response that the client has stored, compressed or not: a weak tag matches both.
   if (is_same) return make_tag_weak(head.fields);
   encoder_ = make_encoder(*coding, level_of(options_, *coding));
-  if (detail::Exchange* const exchange = detail::Exchange::of(request_))
-    exchange->hold_memory(detail::coding::encoder_bytes(*coding));
+  hold_memory();
   set_coding(head.fields, *coding);
 }
 
@@ -163,7 +176,7 @@ Result<> Compressor::send_encoded(ResponseHead& head, BodyPlan plan, Buffer&& bo
   }
   if (body.size() <= slice_bytes) {
     Buffer encoded;
-    encoder_->encode(std::move(body), Encoder::Mode::finish, encoded);
+    encode(std::move(body), Encoder::Mode::finish, encoded);
     plan.length = encoded.size();
     return next().send(head, plan, std::move(encoded));
   }
@@ -188,7 +201,7 @@ Task<Result<>> Compressor::write_file(const File& file, std::uint64_t offset, st
 Task<Result<>> Compressor::write_encoded(Buffer piece) {
   do {
     Buffer encoded;
-    encoder_->encode(piece.take(slice_bytes), Encoder::Mode::flush, encoded);
+    encode(piece.take(slice_bytes), Encoder::Mode::flush, encoded);
     const auto written = co_await next().write(std::move(encoded));
     if (!written) co_return written;
   } while (!piece.empty());
@@ -210,8 +223,8 @@ Task<Result<>> Compressor::send_rest() {
   for (bool is_last = false; !is_last;) {
     is_last = rest_.size() <= slice_bytes;
     Buffer encoded;
-    encoder_->encode(rest_.take(slice_bytes),
-                     is_last ? Encoder::Mode::finish : Encoder::Mode::append, encoded);
+    encode(rest_.take(slice_bytes), is_last ? Encoder::Mode::finish : Encoder::Mode::append,
+           encoded);
     const auto written = co_await next().write(std::move(encoded));
     if (!written) co_return written;
   }

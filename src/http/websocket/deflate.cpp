@@ -8,7 +8,6 @@
 #include <new>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "base/check.h"
 #include "http_message/ws/error.h"
@@ -151,7 +150,7 @@ Result<std::size_t> Inflater::step(Buffer& input, bool has_tail, std::span<std::
     has_more_ = false;
     if (has_tail) tail_bytes_used_ = empty_block.size();
     if (input.empty()) return 0;
-    // Two bytes each, of which nothing is decompressed.
+    // They may take two bytes each, of which nothing is decompressed.
     if (final_blocks_ == final_blocks_max) return failure(WebSocketError::bad_deflate);
     restart_after_final_block();
   }

@@ -173,7 +173,7 @@ TEST_F(HttpClientProxies, a_server_that_speaks_first) {
     auto stream = co_await connect("mail.test", 25, std::move(options));
     if (stream) {
       Buffer in;
-      const auto first = co_await read_line(*stream, in);
+      const auto first = co_await timeout(10s, read_line(*stream, in));
       if (first) greeting = first->to_string();
     }
     of.stop();
