@@ -114,6 +114,17 @@ TEST_P(ServerGroups, least_loaded_balances_connections) {
   EXPECT_TRUE(eventually([&] { return server.connections() == 0; }));
 }
 
+TEST_P(ServerGroups, streams_that_a_handler_refuses_are_not_counted) {
+  LoopGroup group(of(2));
+  auto server = listen(group, {.connections_max = 3});
+  server.serve([](TcpStream) -> Task<> { return {}; });
+  // The server would not accept more than three.
+  run([](Endpoint to) -> Task<> {
+    for (int i = 0; i < 10; ++i) EXPECT_EQ(co_await ask(to), -1);
+  }(server.endpoint()));
+  EXPECT_TRUE(eventually([&] { return server.connections() == 0; }));
+}
+
 TEST_P(ServerGroups, processor_needs_threads_that_are_pinned) {
   LoopGroup group(of(2));
   const auto server =
