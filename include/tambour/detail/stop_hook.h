@@ -17,7 +17,8 @@ namespace tambour::detail {
 
 /// Cancelling a wait may destroy the owner of `source`.
 inline void request_stop_of(const std::stop_source& source) noexcept {
-  std::stop_source copy(source);
+  // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): keeps the state.
+  const std::stop_source copy(source);
   copy.request_stop();
 }
 
