@@ -10,21 +10,22 @@
 
 namespace tambour::detail {
 
-void TaskList::remove(loop::Core& core, TaskPromiseBase& task) noexcept {
+void TaskList::redirect_walks(loop::Core& core, const TaskPromiseBase& task,
+                              TaskPromiseBase* next) noexcept {
   const Hlist<TaskWalkNode>& walks = core.task_lists().walks;
   for (TaskWalkNode* node = walks.front(); node != nullptr; node = walks.after(*node)) {
     auto& walk = static_cast<TaskWalk&>(*node);
-    if (walk.task_ == &task) walk.task_ = after(task);
+    if (walk.task_ == &task) walk.task_ = next;
   }
+}
+
+void TaskList::remove(loop::Core& core, TaskPromiseBase& task) noexcept {
+  redirect_walks(core, task, after(task));
   task.unlink();
 }
 
 void TaskList::replace(loop::Core& core, TaskPromiseBase& task, TaskPromiseBase& next) noexcept {
-  const Hlist<TaskWalkNode>& walks = core.task_lists().walks;
-  for (TaskWalkNode* node = walks.front(); node != nullptr; node = walks.after(*node)) {
-    auto& walk = static_cast<TaskWalk&>(*node);
-    if (walk.task_ == &task) walk.task_ = &next;
-  }
+  redirect_walks(core, task, &next);
   static_cast<ListHook<TaskPromiseBase>&>(next) =
       std::move(static_cast<ListHook<TaskPromiseBase>&>(task));
 }

@@ -156,7 +156,6 @@ class FullSockets : public HostilePeers {
     return !was_full;
   }
 
-  /// Why the connection has ended, or will end.
   ConnectionCallbacks callbacks() {
     ConnectionCallbacks chosen;
     chosen.on_close = [this](Connection&, Error error) { end_with(error); };
@@ -215,7 +214,7 @@ class FullSockets : public HostilePeers {
     return end_of(server, then_client);
   }
 
-  std::optional<Error> end;
+  std::optional<Error> end;  ///< Why the connection has ended.
   std::atomic<bool> is_full{false};
   std::atomic<bool> has_ended{false};
 };

@@ -152,6 +152,10 @@ inline std::int64_t microseconds_of(const timeval& time) noexcept {
                                                        : time.tv_sec;
   return seconds * us_per_s + static_cast<std::int64_t>(common::bits(time) & common::microseconds);
 }
+/// For a duration that is not a common timeout: its microseconds may be more than a second.
+inline std::int64_t microseconds_of_plain(const timeval& duration) noexcept {
+  return microseconds_of({.tv_sec = duration.tv_sec, .tv_usec = 0}) + duration.tv_usec;
+}
 inline timeval to_timeval(std::int64_t us) noexcept {
   return {.tv_sec = us / us_per_s, .tv_usec = us % us_per_s};
 }

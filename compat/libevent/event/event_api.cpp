@@ -191,10 +191,7 @@ int event_add_nolock_(event* ev, const timeval* timeout, int is_absolute) {
       ev->ev_timeout.tv_usec |=
           static_cast<suseconds_t>(le::common::bits(*timeout) & ~le::common::microseconds);
     } else {
-      // The microseconds may be more than a second.
-      const std::int64_t delay =
-          le::microseconds_of({.tv_sec = timeout->tv_sec, .tv_usec = 0}) + timeout->tv_usec;
-      ev->ev_timeout = le::to_timeval(now + delay);
+      ev->ev_timeout = le::to_timeval(now + le::microseconds_of_plain(*timeout));
     }
     if (moves) {
       base.timeouts.move(*ev);

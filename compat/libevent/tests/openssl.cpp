@@ -116,6 +116,13 @@ class Connection : public testing::TestWithParam<bool> {
     make(client, fds[0], BUFFEREVENT_SSL_CONNECTING, options);
     make(server, fds[1], BUFFEREVENT_SSL_ACCEPTING, options);
   }
+  /// Connects two other ends.
+  void open_pair(End& connecting, End& accepting) {
+    int pair[2] = {};
+    ASSERT_EQ(evutil_socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    make(connecting, pair[0], BUFFEREVENT_SSL_CONNECTING, 0);
+    make(accepting, pair[1], BUFFEREVENT_SSL_ACCEPTING, 0);
+  }
   /// Runs the loop until nothing happens.
   void run() const {
     for (int i = 0; i < 100; ++i) event_base_loop(base.get(), EVLOOP_NONBLOCK);
@@ -265,10 +272,7 @@ TEST_P(Connection, an_end_without_close_notify_is_an_error_unless_allowed) {
   for (const bool allowed : {false, true}) {
     End closing;
     End reading;
-    int pair[2] = {};
-    ASSERT_EQ(evutil_socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
-    make(closing, pair[0], BUFFEREVENT_SSL_CONNECTING, 0);
-    make(reading, pair[1], BUFFEREVENT_SSL_ACCEPTING, 0);
+    ASSERT_NO_FATAL_FAILURE(open_pair(closing, reading));
     bufferevent_openssl_set_allow_dirty_shutdown(reading.bev, allowed ? 1 : 0);
     EXPECT_EQ(bufferevent_openssl_get_allow_dirty_shutdown(reading.bev), allowed ? 1 : 0);
     run();
@@ -295,10 +299,7 @@ TEST_P(Connection, may_be_freed_in_its_callbacks) {
   for (const int events : {BEV_EVENT_CONNECTED, BEV_EVENT_EOF | BEV_EVENT_ERROR, 0}) {
     End one;
     End other;
-    int pair[2] = {};
-    ASSERT_EQ(evutil_socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
-    make(one, pair[0], BUFFEREVENT_SSL_CONNECTING, 0);
-    make(other, pair[1], BUFFEREVENT_SSL_ACCEPTING, 0);
+    ASSERT_NO_FATAL_FAILURE(open_pair(one, other));
     one.free_on = events;
     one.free_on_read = events == 0;
     bufferevent_write(other.bev, "bytes", 5);
@@ -325,10 +326,7 @@ TEST_P(Connection, may_be_freed_when_its_rate_limit_lets_it_read) {
                              Resume::by_group, Resume::in_other_group}) {
     End one;
     End other;
-    int pair[2] = {};
-    ASSERT_EQ(evutil_socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
-    make(one, pair[0], BUFFEREVENT_SSL_ACCEPTING, 0);
-    make(other, pair[1], BUFFEREVENT_SSL_CONNECTING, 0);
+    ASSERT_NO_FATAL_FAILURE(open_pair(other, one));
     run();
     ev_token_bucket_cfg* const limit = ev_token_bucket_cfg_new(burst, burst, burst, burst, &tick);
     const bool is_group = cause != Resume::by_tick && cause != Resume::without_limit;

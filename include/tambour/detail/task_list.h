@@ -35,6 +35,11 @@ class TaskList : public TaskListNode {
 
  private:
   friend struct TaskListLayout;
+
+  /// Walks that have reached `task` continue at `next`, which is null at the end of the list.
+  static void redirect_walks(loop::Core& core, const TaskPromiseBase& task,
+                             TaskPromiseBase* next) noexcept;
+
   ObservedTasks tasks_;
 };
 

@@ -150,7 +150,7 @@ void add_x_forwarded(Fields& fields, const ClientIdentity& client) {
   }
   if (!may_be_set || !fields.contains("X-Forwarded-Proto"))
     FieldWriter::append(fields, "X-Forwarded-Proto", client.is_secure ? "https" : "http");
-  // A handler may have changed the authority, which is then left out if it is no value.
+  // The field is left out if a handler has set an authority that is not a valid field value.
   if (!client.authority.empty() && !(may_be_set && fields.contains("X-Forwarded-Host")))
     static_cast<void>(fields.add("X-Forwarded-Host", client.authority));
 }

@@ -78,7 +78,7 @@ TEST_F(HttpForwarding, heads_without_fields_do_not_contain_received_text) {
 }
 
 /// A handler in front of the proxy may change the head that the parser has checked.
-TEST_F(HttpForwarding, changed_heads_are_checked) {
+TEST_F(HttpForwarding, heads_that_a_handler_has_changed_are_checked) {
   test::Origin& origin = add_counting_origin();
   std::string target = "/";
   std::string authority = "a";

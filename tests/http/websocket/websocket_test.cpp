@@ -301,7 +301,7 @@ TEST_F(WebSockets, a_peer_that_only_listens_stays_connected) {
 }
 
 /// As many control frames as are allowed, and others later.
-TEST_F(WebSockets, the_limit_of_control_frames_is_one_of_a_time) {
+TEST_F(WebSockets, more_control_frames_are_allowed_after_a_while) {
   http::WebSocketOptions options;
   options.control_frames_max = 10;
   options.ping_interval = 0s;
