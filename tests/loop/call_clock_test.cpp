@@ -8,6 +8,9 @@
 
 #include <tambour/tambour.h>
 
+#include "backend/backend.h"
+#include "base/clock.h"
+#include "base/ready_queue.h"
 #include "loop/core.h"
 #include "loop/observation/monitor.h"
 
@@ -35,7 +38,7 @@ TEST(CallClocks, measure_the_rate_of_the_counter) {
 TEST(CallClocks, correct_a_first_rate_that_is_wrong) {
   CallClock clock;
   clock.compare(0, 0);
-  // The thread was preempted between the two readings.
+  // The thread was preempted between two readings.
   clock.compare(10 * ms, 60'000'000);
   EXPECT_DOUBLE_EQ(clock.ns_per_count(), 1. / 6);
   std::int64_t now_ms = 10;
@@ -50,6 +53,46 @@ TEST(CallClocks, correct_a_first_rate_that_is_wrong) {
   // One whose counter goes back.
   for (std::uint64_t i = 0; i < 3000; ++i, ++now_ms) clock.compare(now_ms * ms, i);
   EXPECT_GE(clock.ns_per_count(), 0);
+}
+
+/// The thread is preempted after every third reading of the clock.
+class PreemptedReader : public detail::backend::Backend {
+ public:
+  std::int64_t monotonic_ns() const noexcept override {
+    const std::int64_t now_ns = detail::base::monotonic_ns();
+    if (readings_++ % 3 == 0)
+      while (detail::base::monotonic_ns() < now_ns + preempted_ns) continue;
+    return now_ns;
+  }
+  void submit(detail::Operation&) noexcept override {}
+  void cancel(detail::Operation&) noexcept override {}
+  void poll(std::int64_t, detail::base::ReadyQueue&) noexcept override {}
+  void wake() noexcept override {}
+  void invalidate(int) noexcept override {}
+  void feed(int, Events, detail::base::ReadyQueue&) noexcept override {}
+  Result<> reopen() noexcept override { return {}; }
+  void abandon() noexcept override {}
+
+  static constexpr std::int64_t preempted_ns = 5 * ms;
+
+ private:
+  mutable unsigned readings_ = 0;
+};
+
+TEST(CallClocks, leave_out_readings_between_which_the_thread_was_preempted) {
+  const PreemptedReader backend;
+  CallClock clock;
+  clock.use_counter();
+  const std::int64_t end_ns = detail::base::monotonic_ns() + 100 * ms;
+  for (std::int64_t before_ns = 0; before_ns < end_ns;) {
+    clock.adjust(backend, before_ns);
+    before_ns = detail::base::monotonic_ns();
+    if (clock.ns_per_count() == 0) continue;
+    const std::int64_t now_ns = clock.now_ns(backend);
+    ASSERT_GE(now_ns, before_ns - PreemptedReader::preempted_ns / 4);
+    ASSERT_LE(now_ns, detail::base::monotonic_ns() + PreemptedReader::preempted_ns / 4);
+  }
+  if (clock.ns_per_count() == 0) GTEST_SKIP() << "the processor has no counter that can be used";
 }
 
 /// In busy loops, so that the counter is used, if there is one: after 10 ms.

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <limits>
 #include <string_view>
 
 namespace tambour::detail::loop {
@@ -48,6 +49,26 @@ bool CallClock::has_constant_counter() noexcept {
 
 void CallClock::use_counter() noexcept { has_counter_ = has_constant_counter(); }
 
+void CallClock::compare_readings(const backend::Backend& backend) noexcept {
+  // The thread may be preempted between two readings: the pair that took the fewest counts is used.
+  constexpr int pairs = 3;
+  std::int64_t now_ns = 0;
+  std::uint64_t count = 0;
+  auto fewest = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t before = read_counter();
+  for (int i = 0; i < pairs; ++i) {
+    const std::int64_t read_ns = backend.monotonic_ns();
+    const std::uint64_t after = read_counter();
+    if (after - before < fewest) {
+      fewest = after - before;
+      now_ns = read_ns;
+      count = before + fewest / 2;
+    }
+    before = after;
+  }
+  compare(now_ns, count);
+}
+
 void CallClock::compare(std::int64_t now_ns, std::uint64_t count) noexcept {
   constexpr std::int64_t first_measurement_ns = 10'000'000;
   constexpr std::int64_t last_measurement_ns = 1'000'000'000;
@@ -58,8 +79,7 @@ void CallClock::compare(std::int64_t now_ns, std::uint64_t count) noexcept {
   if (measured_after_ns_ != 0) {
     const auto counts = static_cast<std::int64_t>(count - first_count_);
     ns_per_count_ = counts > 0 ? static_cast<double>(passed_ns) / static_cast<double>(counts) : 0;
-    // The first measurements are repeated soon: the thread may have been preempted between the two
-    // readings.
+    // The first measurements are repeated soon, as a longer time gives a more exact rate.
     measured_after_ns_ *= 2;
     if (measured_after_ns_ < last_measurement_ns) return;
   }

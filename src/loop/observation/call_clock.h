@@ -20,10 +20,10 @@ class CallClock {
   /// with virtual time.
   void use_counter() noexcept;
 
-  /// The clock of the loop shows `now_ns`. Called in each iteration.
-  void adjust(std::int64_t now_ns) noexcept {
+  /// The clock of the loop has shown `now_ns`. Called in each iteration.
+  void adjust(const backend::Backend& backend, std::int64_t now_ns) noexcept {
     if (has_counter_ && now_ns - adjusted_ns_ >= adjust_after_ns) [[unlikely]]
-      compare(now_ns, read_counter());
+      compare_readings(backend);
   }
 
   /// The time by the clock of the loop. An adjustment may set it back by some nanoseconds.
@@ -49,6 +49,9 @@ class CallClock {
 #endif
   }
   static bool has_constant_counter() noexcept;
+
+  /// Reads the clock and the counter together.
+  void compare_readings(const backend::Backend& backend) noexcept;
 
   bool has_counter_ = false;
   double ns_per_count_ = 0;  ///< Zero while it is unknown.

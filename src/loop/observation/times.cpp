@@ -53,7 +53,7 @@ std::int64_t Core::take_end_of_iteration() noexcept {
 }
 
 void Core::note_wait(std::int64_t before_ns) noexcept {
-  call_clock_.adjust(now_ns_);
+  call_clock_.adjust(*backend_, now_ns_);
   call_ended_ns_ = 0;
   stats_.wait_time += Duration(std::max<std::int64_t>(now_ns_ - before_ns, 0));
 }
