@@ -45,7 +45,7 @@ Task<> fetch_all(EventLoop& loop, http::ClientOptions options, std::vector<std::
   std::vector<Task<std::string>> tasks;
   for (const std::string& url : urls) tasks.push_back(fetch(client, url));
   bodies = co_await when_all(std::move(tasks));
-  const http::Http2ClientCounters& counters = client.http_2_counters();
+  const http::Http2ClientStats& counters = client.http_2_stats();
   if (counters.streams > 0)
     std::fprintf(stderr, "%llu requests over %llu connections of HTTP/2\n",
                  static_cast<unsigned long long>(counters.streams),

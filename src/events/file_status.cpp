@@ -18,7 +18,7 @@ bool same_time(const timespec& a, const timespec& b) noexcept {
 
 }  // namespace
 
-bool FileState::same_as(const FileState& other) const noexcept {
+bool FileState::is_same_as(const FileState& other) const noexcept {
   if (!exists || !other.exists) return exists == other.exists;
   const struct ::stat& a = status;
   const struct ::stat& b = other.status;
@@ -51,7 +51,7 @@ bool FileStatus::is_started() const noexcept {
 void FileStatus::update() noexcept { watched_->update(); }
 const std::string& FileStatus::path() const noexcept { return watched_->path(); }
 const FileState& FileStatus::current() const noexcept { return watched_->current(); }
-bool FileStatus::polls() const noexcept { return watched_->polls(); }
+bool FileStatus::is_polling() const noexcept { return watched_->is_polling(); }
 int FileStatus::priority() const noexcept { return watched_->priority(); }
 void FileStatus::set_priority(int priority) noexcept { watched_->set_priority(priority); }
 

@@ -160,7 +160,7 @@ void WatchedPath::run(detail::ReadyNode& ready) {
   auto& self = static_cast<WatchedPath&>(ready);
   const FileState now = self.read_state();
   const FileState before = std::exchange(self.current_, now);
-  if (!now.same_as(before)) self.function_(before, now);
+  if (!now.is_same_as(before)) self.function_(before, now);
 }
 
 FileState WatchedPath::read_state() noexcept {

@@ -35,7 +35,7 @@ class WatchedPath final : public detail::Handle<WatchedPath, FileStatus::Functio
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] const FileState& current() const noexcept { return current_; }
-  [[nodiscard]] bool polls() const noexcept { return timer_.is_started(); }
+  [[nodiscard]] bool is_polling() const noexcept { return timer_.is_started(); }
 
  private:
   friend class Inotify;

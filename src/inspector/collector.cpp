@@ -162,32 +162,32 @@ constexpr std::array client_rows = {
                      &value_of<&ClientStats::waiting>},
 };
 
-using http::ReverseProxyCounters;
+using http::ReverseProxyStats;
 constexpr std::array proxy_rows = {
-    Row<ReverseProxyCounters>{"tambour_proxy_active_requests", "Requests that are passed on.",
-                              &value_of<&ReverseProxyCounters::active>},
-    Row<ReverseProxyCounters>{"tambour_proxy_requests_total", "Requests of clients.",
-                              &value_of<&ReverseProxyCounters::requests>},
-    Row<ReverseProxyCounters>{"tambour_proxy_failures_total",
-                              "Requests that the proxy answered with an error of its own.",
-                              &value_of<&ReverseProxyCounters::failures>},
-    Row<ReverseProxyCounters>{"tambour_proxy_retries_total",
-                              "Requests that were sent to another server after a failure.",
-                              &value_of<&ReverseProxyCounters::retries>},
-    Row<ReverseProxyCounters>{"tambour_proxy_refused_retries_total",
-                              "Retries that the budget did not allow.",
-                              &value_of<&ReverseProxyCounters::retries_refused>},
-    Row<ReverseProxyCounters>{"tambour_proxy_refused_requests_total",
-                              "Requests that found no free connection in time.",
-                              &value_of<&ReverseProxyCounters::queue_refused>},
-    Row<ReverseProxyCounters>{"tambour_proxy_client_aborts_total",
-                              "Clients that disconnected before the response.",
-                              &value_of<&ReverseProxyCounters::client_aborts>},
-    Row<ReverseProxyCounters>{"tambour_proxy_truncated_responses_total",
-                              "Responses that were cut within their body.",
-                              &value_of<&ReverseProxyCounters::truncated>},
-    Row<ReverseProxyCounters>{"tambour_proxy_tunnels_total", "Upgraded connections.",
-                              &value_of<&ReverseProxyCounters::tunnels>},
+    Row<ReverseProxyStats>{"tambour_proxy_active_requests", "Requests that are passed on.",
+                           &value_of<&ReverseProxyStats::active>},
+    Row<ReverseProxyStats>{"tambour_proxy_requests_total", "Requests of clients.",
+                           &value_of<&ReverseProxyStats::requests>},
+    Row<ReverseProxyStats>{"tambour_proxy_failures_total",
+                           "Requests that the proxy answered with an error of its own.",
+                           &value_of<&ReverseProxyStats::failures>},
+    Row<ReverseProxyStats>{"tambour_proxy_retries_total",
+                           "Requests that were sent to another server after a failure.",
+                           &value_of<&ReverseProxyStats::retries>},
+    Row<ReverseProxyStats>{"tambour_proxy_refused_retries_total",
+                           "Retries that the budget did not allow.",
+                           &value_of<&ReverseProxyStats::retries_refused>},
+    Row<ReverseProxyStats>{"tambour_proxy_refused_requests_total",
+                           "Requests that found no free connection in time.",
+                           &value_of<&ReverseProxyStats::queue_refused>},
+    Row<ReverseProxyStats>{"tambour_proxy_client_aborts_total",
+                           "Clients that disconnected before the response.",
+                           &value_of<&ReverseProxyStats::client_aborts>},
+    Row<ReverseProxyStats>{"tambour_proxy_truncated_responses_total",
+                           "Responses that were cut within their body.",
+                           &value_of<&ReverseProxyStats::truncated>},
+    Row<ReverseProxyStats>{"tambour_proxy_tunnels_total", "Upgraded connections.",
+                           &value_of<&ReverseProxyStats::tunnels>},
 };
 
 using http::WebSocketTopicStats;
@@ -286,7 +286,7 @@ void Collector::add(EventLoop& loop, const http::Client& client, const std::stri
 
 void Collector::add(EventLoop& loop, const http::ReverseProxy& proxy, const std::string& name) {
   state_->add_sampled(loop, proxy_rows, {{"proxy", name}},
-                      [&proxy] { return ReverseProxyCounters(proxy.counters()); });
+                      [&proxy] { return ReverseProxyStats(proxy.stats()); });
 }
 
 Task<> Collector::refresh(Duration patience) { return State::refresh(state_, patience); }

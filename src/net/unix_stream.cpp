@@ -138,7 +138,7 @@ Task<Result<UnixStream::Received>> UnixStream::receive(std::span<std::byte> into
   if (got < 0) co_return detail::base::failure(got);
   co_return Received{.size = static_cast<std::size_t>(got),
                      .descriptors = message.take_descriptors(),
-                     .truncated = message.is_truncated()};
+                     .are_descriptors_truncated = message.is_truncated()};
 }
 
 }  // namespace tambour

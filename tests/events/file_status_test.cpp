@@ -177,7 +177,7 @@ TEST_P(FileStatusTest, a_relative_path_and_one_with_slashes_are_paths_too) {
   FileStatus empty(loop(), "", note());
   for (FileStatus* watcher : {&plain, &slashed, &root, &empty}) ASSERT_TRUE(watcher->start());
   EXPECT_TRUE(root.current().exists);
-  EXPECT_TRUE(empty.polls());
+  EXPECT_TRUE(empty.is_polling());
   expect_reported([this] { write_file(path, ""); }, "file");
   expect_reported([this] { fs::create_directory(directory / "sub"); }, "directory");
   EXPECT_TRUE(plain.current().exists);
@@ -198,9 +198,9 @@ TEST_P(FileStatusTest, a_symbolic_link_and_its_target_are_both_watched) {
   EXPECT_NE(changes.back().before.status.st_ino, changes.back().now.status.st_ino);
   expect_reported([this] { std::ofstream(directory / "two", std::ios::app) << "2"; }, "new target");
   // A dangling link can only be polled.
-  EXPECT_FALSE(watcher.polls());
+  EXPECT_FALSE(watcher.is_polling());
   expect_reported([this] { fs::remove(directory / "two"); }, "no target");
-  EXPECT_TRUE(watcher.polls());
+  EXPECT_TRUE(watcher.is_polling());
 }
 
 TEST_P(FileStatusTest, a_link_to_a_link_is_polled) {
@@ -214,8 +214,8 @@ TEST_P(FileStatusTest, a_link_to_a_link_is_polled) {
     FileStatus middle(loop(), directory / "middle", note(), {.interval = 1h});
     ASSERT_TRUE(watcher.start());
     ASSERT_TRUE(middle.start());
-    EXPECT_TRUE(watcher.polls());
-    EXPECT_FALSE(middle.polls());
+    EXPECT_TRUE(watcher.is_polling());
+    EXPECT_FALSE(middle.is_polling());
     middle.stop();
     fs::create_symlink(base / "two", directory / "new");
     expect_reported([this] { fs::rename(directory / "new", directory / "middle"); }, "middle");
@@ -258,7 +258,7 @@ TEST_P(FileStatusTest, files_that_inotify_does_not_cover_are_polled) {
   }
   FileStatus watcher(loop(), "/proc/" + std::to_string(child), note(), {.interval = 1ms});
   ASSERT_TRUE(watcher.start());
-  EXPECT_TRUE(watcher.polls());
+  EXPECT_TRUE(watcher.is_polling());
   EXPECT_EQ(loop().stats().references, 1);
   expect_reported(
       [child] {
@@ -277,11 +277,11 @@ TEST_P(FileStatusTest, files_are_polled_if_inotify_is_not_available) {
     const test::OpenFilesLimit none(static_cast<rlim_t>(test::open_eventfd().get()));
     ASSERT_TRUE(watcher.start());
   }
-  EXPECT_TRUE(watcher.polls());
+  EXPECT_TRUE(watcher.is_polling());
   EXPECT_EQ(loop().stats().references, 1);
   expect_reported([this] { set_time(path, 5, 5); }, "time");
   // The watch could be added by then.
-  EXPECT_FALSE(watcher.polls());
+  EXPECT_FALSE(watcher.is_polling());
   EXPECT_EQ(loop().stats().references, 1);
   watcher.stop();
   EXPECT_EQ(loop().stats().references, 0);
@@ -328,7 +328,7 @@ TEST_P(FileStatusTest, a_handle_may_be_moved_and_destroyed_anywhere) {
       ++calls;
       for (auto& entry : watchers) entry.reset();
       EXPECT_EQ(*weight, 7);
-      EXPECT_FALSE(now.same_as(before));
+      EXPECT_FALSE(now.is_same_as(before));
     });
     ASSERT_TRUE(watcher->start());
     FileStatus elsewhere(std::move(*watcher));

@@ -205,7 +205,7 @@ Task<> run_http_2_client(EventLoop& loop, Endpoint to, const tls::ClientContext*
   for (int i = 0; i < 3; ++i)
     requests.spawn(post_until_the_end(client, url, tally, number + 10 * i));
   co_await requests.join();
-  tally.connections += static_cast<int>(client.http_2_counters().connections);
+  tally.connections += static_cast<int>(client.http_2_stats().connections);
 }
 
 /// A WebSocket to each process. `tls` is null.

@@ -119,7 +119,7 @@ TEST_P(UnixStreams, passes_descriptors) {
     EXPECT_TRUE(received);
     if (!received) co_return;
     EXPECT_EQ(received->size, 9U);
-    EXPECT_FALSE(received->truncated);
+    EXPECT_FALSE(received->are_descriptors_truncated);
     EXPECT_EQ(received->descriptors.size(), 2U);
     for (const UniqueFd& come : received->descriptors) {
       EXPECT_NE(come.get(), fd);
@@ -251,7 +251,7 @@ TEST_P(UnixStreams, reports_lost_descriptors) {
     if (!received) co_return;
     EXPECT_EQ(received->size, 1U);
     EXPECT_TRUE(received->descriptors.empty());
-    EXPECT_TRUE(received->truncated);
+    EXPECT_TRUE(received->are_descriptors_truncated);
   }(ends->first, ends->second));
   EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
 }
@@ -271,7 +271,7 @@ TEST_P(UnixStreams, receives_at_most_the_configured_number_of_descriptors) {
     const std::size_t expected = std::min(sent, limit);
     EXPECT_EQ(received->size, 1U);
     EXPECT_EQ(received->descriptors.size(), expected);
-    EXPECT_EQ(received->truncated, sent > limit) << sent << " of " << limit;
+    EXPECT_EQ(received->are_descriptors_truncated, sent > limit) << sent << " of " << limit;
     EXPECT_EQ(test::open_descriptors(), before + expected);
   };
   for (const std::size_t limit : {0, 1, 2, 3, 252, 253, 1000}) {
@@ -290,7 +290,7 @@ TEST_P(UnixStreams, receives_no_more_descriptors_than_the_default_limit) {
     EXPECT_TRUE(received);
     if (!received) co_return;
     EXPECT_EQ(received->descriptors.size(), 32U);
-    EXPECT_TRUE(received->truncated);
+    EXPECT_TRUE(received->are_descriptors_truncated);
   }(ends->first, ends->second));
 }
 

@@ -32,7 +32,7 @@ struct FileState {
 
   /// Returns true if both describe the same status. The access time is ignored, and so is the
   /// reason why a path does not exist.
-  [[nodiscard]] bool same_as(const FileState& other) const noexcept;
+  [[nodiscard]] bool is_same_as(const FileState& other) const noexcept;
 };
 
 /// How a FileStatus finds changes.
@@ -98,7 +98,7 @@ class FileStatus final {
   [[nodiscard]] const FileState& current() const noexcept;
 
   /// True if the path is polled, for any reason.
-  [[nodiscard]] bool polls() const noexcept;
+  [[nodiscard]] bool is_polling() const noexcept;
 
   /// The priority of the callback, see set_priority() of FdWatcher.
   [[nodiscard]] int priority() const noexcept;

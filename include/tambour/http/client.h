@@ -387,7 +387,7 @@ class Client {
   [[nodiscard]] std::size_t waiting_requests() const noexcept;
   void close_idle_connections() noexcept;
   /// All connections of HTTP/2, since the client was created.
-  [[nodiscard]] const Http2ClientCounters& http_2_counters() const noexcept;
+  [[nodiscard]] const Http2ClientStats& http_2_stats() const noexcept;
 
  private:
   std::shared_ptr<detail::client::Shared> shared_;

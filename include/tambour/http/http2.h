@@ -152,7 +152,7 @@ struct Http2ClientOptions {
 };
 
 /// What has happened on all connections of a client that speak HTTP/2.
-struct Http2ClientCounters {
+struct Http2ClientStats {
   std::uint64_t connections = 0;
   std::uint64_t streams = 0;            ///< Requests that were sent.
   std::uint64_t streams_cancelled = 0;  ///< Reset by the client before their end.

@@ -221,7 +221,7 @@ struct UpstreamStatus {
 };
 
 /// Counters of a proxy. They start at zero when it is created.
-struct ReverseProxyCounters {
+struct ReverseProxyStats {
   std::size_t active = 0;
   std::uint64_t requests = 0;
   std::uint64_t failures = 0;  ///< Answered by the proxy: 502, 503, 504, 508.
@@ -266,7 +266,7 @@ class ReverseProxy {
 
   /// One for each server. Throws std::bad_alloc.
   [[nodiscard]] std::vector<UpstreamStatus> upstreams() const;
-  [[nodiscard]] const ReverseProxyCounters& counters() const noexcept;
+  [[nodiscard]] const ReverseProxyStats& stats() const noexcept;
 
  private:
   explicit ReverseProxy(std::shared_ptr<detail::proxy::State> state) noexcept;

@@ -68,7 +68,7 @@ class UnixStream final : public SocketStream {
     std::vector<UniqueFd> descriptors;  ///< Close-on-exec.
     /// The peer sent more file descriptors than `limit`, or more than the process may open
     /// (EMFILE). The kernel has closed the missing ones.
-    bool truncated = false;
+    bool are_descriptors_truncated = false;
   };
 
   /// The default limit of receive().

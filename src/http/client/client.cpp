@@ -138,8 +138,8 @@ Task<Result<ClientResponse>> Client::post(std::string url, std::string_view cont
 std::size_t Client::connections() const noexcept { return shared_->pool->open(); }
 std::size_t Client::idle_connections() const noexcept { return shared_->pool->idle(); }
 std::size_t Client::waiting_requests() const noexcept { return shared_->pool->waiting(); }
-const Http2ClientCounters& Client::http_2_counters() const noexcept {
-  return shared_->pool->http_2_counters();
+const Http2ClientStats& Client::http_2_stats() const noexcept {
+  return shared_->pool->http_2_stats();
 }
 void Client::close_idle_connections() noexcept { shared_->pool->close_idle(); }
 

@@ -314,12 +314,12 @@ void Pool::close(PooledConnection& pooled) noexcept {
 void Pool::connect_multiplexed(PooledConnection& pooled, SocketStream stream) {
   auto connection =
       std::make_unique<H2ClientConnection>(std::move(stream), options_.http_2, options_.limits,
-                                           counters_, [this, &pooled] { slots_changed(pooled); });
+                                           stats_, [this, &pooled] { slots_changed(pooled); });
   connection->start();
   const Origin& origin = pooled.origin.position->first;
   if (multiplexing_.size() < versions_max || multiplexing_.contains(origin))
     multiplexing_.insert(origin);
-  ++counters_.connections;
+  ++stats_.connections;
   pooled.multiplexed = std::move(connection);
   pooled.slots_max = pooled.multiplexed->streams_max();
   opened(pooled, true);

@@ -182,13 +182,13 @@ class Pool : public std::enable_shared_from_this<Pool> {
   void close_idle(const Origin& origin) noexcept;
   /// Connections are closed from now on when they are released.
   void shut_down() noexcept;
-  [[nodiscard]] const Http2ClientCounters& http_2_counters() const noexcept { return counters_; }
+  [[nodiscard]] const Http2ClientStats& http_2_stats() const noexcept { return stats_; }
   /// The server has refused HTTP/2 (HTTP_1_1_REQUIRED). Throws std::bad_alloc.
   void require_http_1(const Origin& origin);
   [[nodiscard]] bool requires_http_1(const Origin& origin) const noexcept {
     return requiring_http_1_.contains(origin);
   }
-  void count_repetition() noexcept { ++counters_.requests_repeated; }
+  void count_repetition() noexcept { ++stats_.requests_repeated; }
 
  private:
   friend class IdleRead;
@@ -235,7 +235,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
 
   EventLoop& loop_;
   const ClientOptions& options_;
-  Http2ClientCounters counters_;  ///< Before the connections, which refer to it.
+  Http2ClientStats stats_;  ///< Before the connections, which refer to it.
   std::map<Origin, OriginState> origins_;
   /// Origins that have spoken HTTP/2. One connection at a time is opened to them.
   std::set<Origin> multiplexing_;

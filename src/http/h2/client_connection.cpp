@@ -29,11 +29,11 @@ constexpr std::uint32_t streams_before_settings = 100;
 }  // namespace
 
 H2ClientConnection::H2ClientConnection(SocketStream stream, const Http2ClientOptions& options,
-                                       const MessageLimits& limits, Http2ClientCounters& counters,
+                                       const MessageLimits& limits, Http2ClientStats& stats,
                                        Callback<void()> changed)
     : loop_(stream.loop()),
       options_(options),
-      counters_(counters),
+      stats_(stats),
       changed_(std::move(changed)),
       stream_(std::move(stream)),
       parser_(h2::FrameParser::Role::client),
@@ -141,7 +141,7 @@ Result<> H2ClientConnection::open(H2ClientStream& stream, const RequestHead& hea
     return appended;
   }
   next_id_ += 2;
-  ++counters_.streams;
+  ++stats_.streams;
   stream.opened(id, sender_.initial_window(), loop_.now());
   sender_.queued(stream);
   sender_.wake();
@@ -160,7 +160,7 @@ void H2ClientConnection::remove(H2ClientStream& stream, bool is_complete,
                                 h2::ErrorCode code) noexcept {
   sender_.remove(stream);
   if (forget(stream.id()) && !is_complete && !has_failed_) {
-    ++counters_.streams_cancelled;
+    ++stats_.streams_cancelled;
     send_reset(stream.id(), code);
     // The server may be dead: requests that time out sooner than a PING is due would not notice.
     if (last_received_ <= stream.opened_at() && options_.ping_interval > Duration::zero() &&
@@ -221,7 +221,7 @@ void H2ClientConnection::reset(H2ClientStream& stream, h2::ErrorCode code,
 /// Sends GOAWAY, after which the connection ends. Returns false.
 bool H2ClientConnection::fail(h2::ErrorCode code, std::string_view text) noexcept {
   if (has_failed_) return false;
-  ++counters_.violations;
+  ++stats_.violations;
   try {
     h2::append_goaway(sender_.queue(), 0, code, text);
   } catch (const std::bad_alloc&) {
@@ -269,7 +269,7 @@ void H2ClientConnection::grow_windows() noexcept {
   stream_window_ = stream_window;
   connection_window_ = connection_window;
   sample_after_ = 0;
-  ++counters_.windows_grown;
+  ++stats_.windows_grown;
   discard(0);
 }
 
@@ -277,7 +277,7 @@ void H2ClientConnection::grow_windows() noexcept {
 void H2ClientConnection::check_peer() noexcept {
   if (has_failed_) return;
   if (std::exchange(awaits_pong_, false) && last_received_ <= pinged_at_) {
-    ++counters_.peers_lost;
+    ++stats_.peers_lost;
     return end(system_error(ETIMEDOUT));
   }
   if (streams_.empty()) return;

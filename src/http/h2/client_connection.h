@@ -42,9 +42,9 @@ namespace tambour::http {
 class H2ClientConnection final {
  public:
   /// `changed` is invoked when can_open() or streams_max() may have changed. It must not destroy
-  /// the connection. `counters` must outlive it.
+  /// the connection. `stats` must outlive it.
   H2ClientConnection(SocketStream stream, const Http2ClientOptions& options,
-                     const MessageLimits& limits, Http2ClientCounters& counters,
+                     const MessageLimits& limits, Http2ClientStats& stats,
                      Callback<void()> changed);
   H2ClientConnection(const H2ClientConnection&) = delete;
   H2ClientConnection& operator=(const H2ClientConnection&) = delete;
@@ -117,7 +117,7 @@ class H2ClientConnection final {
 
   EventLoop& loop_;
   Http2ClientOptions options_;
-  Http2ClientCounters& counters_;
+  Http2ClientStats& stats_;
   Callback<void()> changed_;
   SocketStream stream_;
   Buffer input_;

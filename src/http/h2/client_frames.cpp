@@ -135,20 +135,20 @@ bool H2ClientConnection::on_rst_stream(const h2::Frame& frame) {
   if (stream == nullptr) return spend_idle_frame();
   forget(frame.stream_id);
   if (frame.error == h2::ErrorCode::refused_stream) {
-    ++counters_.streams_refused;
+    ++stats_.streams_refused;
     stream->fail(failure(ErrorCode::stream_refused).error(), true);
   } else if (frame.error == h2::ErrorCode::http_1_1_required) {
-    ++counters_.streams_refused;
+    ++stats_.streams_refused;
     stream->fail(failure(ErrorCode::http_1_required).error(), true);
   } else {
-    ++counters_.streams_reset;
+    ++stats_.streams_reset;
     stream->fail(failure(ErrorCode::stream_reset).error());
   }
   return spend_idle_frame();
 }
 
 bool H2ClientConnection::on_goaway(const h2::Frame& frame) {
-  ++counters_.goaways;
+  ++stats_.goaways;
   is_draining_ = true;
   const Error cause =
       failure(frame.error == h2::ErrorCode::http_1_1_required ? ErrorCode::http_1_required

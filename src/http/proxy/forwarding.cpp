@@ -34,8 +34,8 @@ void Forwarding::begin(Request& request, Response& response) noexcept {
   request_ = &request;
   response_ = &response;
   watchdog_.begin_request(request);
-  ++state_.counters.requests;
-  ++state_.counters.active;
+  ++state_.stats.requests;
+  ++state_.stats.active;
 }
 
 void Forwarding::end() noexcept {
@@ -45,7 +45,7 @@ void Forwarding::end() noexcept {
   modified_.reset();
   head_.form = TargetForm::origin;
   has_body_failed_ = false;
-  --state_.counters.active;
+  --state_.stats.active;
 }
 
 ForwardingUse::ForwardingUse(std::shared_ptr<State> state, Request& request, Response& response)
@@ -227,7 +227,7 @@ std::shared_ptr<Server> Forwarding::next_after(const Result<>& result) {
 
 void Forwarding::fail(const Error& error) {
   if (is_refused_ && !watchdog_.is_late()) {
-    ++state_.counters.queue_refused;
+    ++state_.stats.queue_refused;
     return fail(Status::service_unavailable, error);
   }
   const bool is_late = error == system_error(ETIMEDOUT);
@@ -236,9 +236,9 @@ void Forwarding::fail(const Error& error) {
 
 void Forwarding::fail(Status status, const Error& error) {
   if (status == client_closed_request) {
-    ++state_.counters.client_aborts;
+    ++state_.stats.client_aborts;
   } else {
-    ++state_.counters.failures;
+    ++state_.stats.failures;
   }
   if (state_.options.on_error) {
     const std::string upstream = server_ != nullptr ? server_->target().url : std::string();
@@ -299,7 +299,7 @@ bool Forwarding::respond_at_once(Buffer& piece) {
 }
 
 void Forwarding::truncate() noexcept {
-  ++state_.counters.truncated;
+  ++state_.stats.truncated;
   // The client must not treat a truncated response as complete.
   response_->abort();
 }
@@ -339,7 +339,7 @@ Task<> Forwarding::tunnel() {
   write_response_head();
   auto client = co_await response_->upgrade();
   if (!client) co_return fail(client.error());
-  ++state_.counters.tunnels;
+  ++state_.stats.tunnels;
   co_await run_tunnel(std::move(*client), std::move(*server), state_.options.tunnel_idle_timeout);
 }
 

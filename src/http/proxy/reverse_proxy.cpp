@@ -71,6 +71,6 @@ std::vector<UpstreamStatus> ReverseProxy::upstreams() const {
   return all;
 }
 
-const ReverseProxyCounters& ReverseProxy::counters() const noexcept { return state_->counters; }
+const ReverseProxyStats& ReverseProxy::stats() const noexcept { return state_->stats; }
 
 }  // namespace tambour::http

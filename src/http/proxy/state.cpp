@@ -121,11 +121,11 @@ Task<> State::resolve(Target target) {
 
 bool State::take_retry() noexcept {
   if (retries_left < 1) {
-    ++counters.retries_refused;
+    ++stats.retries_refused;
     return false;
   }
   retries_left -= 1;
-  ++counters.retries;
+  ++stats.retries;
   return true;
 }
 

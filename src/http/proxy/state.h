@@ -54,7 +54,7 @@ struct State {
   ReverseProxyOptions options;
   std::vector<Target> targets;
   std::vector<std::shared_ptr<Server>> servers;
-  ReverseProxyCounters counters;
+  ReverseProxyStats stats;
   double retries_left;
   bool is_shut_down = false;
   std::size_t unresolved = 0;  ///< Names whose first lookup has not ended.

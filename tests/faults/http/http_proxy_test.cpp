@@ -111,7 +111,7 @@ std::string exchange(EventLoop& loop) {
     while (!late && (!client.empty() || front->connections() > 0)) loop.run_once();
     EXPECT_FALSE(late);
     EXPECT_LE(posts, 1);
-    EXPECT_EQ(proxy->counters().active, 0U);
+    EXPECT_EQ(proxy->stats().active, 0U);
     if (failed) return "no memory";
   } catch (const std::bad_alloc&) {
     return "no memory";

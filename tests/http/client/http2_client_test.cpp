@@ -122,8 +122,8 @@ TEST_F(Http2Client, requests_share_one_connection) {
   }(*this, client));
   EXPECT_EQ(client.connections(), 1U);
   EXPECT_EQ(client.idle_connections(), 1U);
-  EXPECT_EQ(client.http_2_counters().connections, 1U);
-  EXPECT_EQ(client.http_2_counters().streams, 51U);
+  EXPECT_EQ(client.http_2_stats().connections, 1U);
+  EXPECT_EQ(client.http_2_stats().streams, 51U);
 }
 
 TEST_F(Http2Client, other_connections_are_opened_when_the_streams_are_used_up) {
@@ -142,8 +142,8 @@ TEST_F(Http2Client, other_connections_are_opened_when_the_streams_are_used_up) {
     co_await scope.join();
     for (const std::string& text : texts) EXPECT_EQ(text, "/slow");
   }(*this, client));
-  EXPECT_GT(client.http_2_counters().connections, 1U);
-  EXPECT_LE(client.http_2_counters().connections, 4U);
+  EXPECT_GT(client.http_2_stats().connections, 1U);
+  EXPECT_LE(client.http_2_stats().connections, 4U);
 }
 
 TEST_F(Http2Client, bodies_and_trailers_pass_both_ways) {
@@ -177,9 +177,9 @@ TEST_F(Http2Client, a_response_that_is_dropped_resets_only_its_stream) {
     auto response = co_await by.send(std::move(request));
     EXPECT_TRUE(response);
   }(*this, client));
-  EXPECT_EQ(client.http_2_counters().streams_cancelled, 1U);
+  EXPECT_EQ(client.http_2_stats().streams_cancelled, 1U);
   EXPECT_EQ(got(client, ClientRequest(url("/next"))), "/next");
-  EXPECT_EQ(client.http_2_counters().connections, 1U);
+  EXPECT_EQ(client.http_2_stats().connections, 1U);
 }
 
 TEST_F(Http2Client, connect_opens_a_tunnel_on_a_stream) {
@@ -200,7 +200,7 @@ TEST_F(Http2Client, connect_opens_a_tunnel_on_a_stream) {
     const auto end = co_await opened->stream.read(bytes);
     EXPECT_EQ(end.value_or(99), 0U);
   }(*this, client));
-  EXPECT_EQ(client.http_2_counters().connections, 1U);
+  EXPECT_EQ(client.http_2_stats().connections, 1U);
 }
 
 /// Nothing else finds out that the server of an idle tunnel has disappeared.
@@ -214,11 +214,11 @@ TEST_F(Http2Client, an_idle_tunnel_asks_whether_its_server_is_alive) {
     Buffer bytes;
     const auto silent = co_await timeout(10min, opened->stream.read(bytes));
     EXPECT_EQ(silent.error(), system_error(ETIMEDOUT));
-    EXPECT_EQ(by.http_2_counters().peers_lost, 0U);
+    EXPECT_EQ(by.http_2_stats().peers_lost, 0U);
     test.simulation_.partition(test.host_, test.client_host_);
     const auto lost = co_await opened->stream.read(bytes);
     EXPECT_EQ(lost ? Error() : lost.error(), system_error(ETIMEDOUT));
-    EXPECT_EQ(by.http_2_counters().peers_lost, 1U);
+    EXPECT_EQ(by.http_2_stats().peers_lost, 1U);
   }(*this, client));
 }
 
@@ -260,7 +260,7 @@ TEST_F(Http2Client, windows_grow_with_the_bytes_of_a_round_trip) {
       EXPECT_EQ(bytes, 20'000'000U);
       into = test.loop_.now() - begun;
     }(*this, client, elapsed));
-    return client.http_2_counters().windows_grown;
+    return client.http_2_stats().windows_grown;
   };
   Duration fixed{};
   EXPECT_EQ(download(65'535, fixed), 0U);
@@ -293,7 +293,7 @@ TEST_F(Http2Client, requests_in_progress_end_before_the_connection_of_a_server_t
     for (const std::string& text : texts) EXPECT_EQ(text, "/slow");
     static_cast<void>(co_await sleep_for(1s));
   }(*this, client));
-  EXPECT_GE(client.http_2_counters().goaways, 1U);
+  EXPECT_GE(client.http_2_stats().goaways, 1U);
   EXPECT_EQ(client.connections(), 0U);
 }
 
@@ -349,14 +349,14 @@ class ScriptedHttp2 : public Http2Client {
     const TcpServer server = serve_script(script, requests);
     Client client(loop_, std::move(options));
     const std::string text = got(client, ClientRequest(method, url_of(server)));
-    counters_ = client.http_2_counters();
+    stats_ = client.http_2_stats();
     return text + " " + std::to_string(requests);
   }
 
-  http::Http2ClientCounters counters_;  ///< Of the client of ask_script().
-  Script on_end_;                       ///< When DATA has ended a stream.
-  std::vector<h2::ErrorCode> resets_;   ///< Of streams, by the client.
-  bool closes_at_data_ = false;         ///< When the first DATA arrives.
+  http::Http2ClientStats stats_;       ///< Of the client of ask_script().
+  Script on_end_;                      ///< When DATA has ended a stream.
+  std::vector<h2::ErrorCode> resets_;  ///< Of streams, by the client.
+  bool closes_at_data_ = false;        ///< When the first DATA arrives.
 
   static void respond(Buffer& out, std::uint32_t stream, std::string_view body,
                       http::Status status = http::Status::ok) {
@@ -439,7 +439,7 @@ TEST_F(ScriptedHttp2, a_server_that_is_silent_is_detected_by_ping) {
   options.read_timeout = 0s;
   EXPECT_EQ(ask_script([](Buffer&, std::uint32_t, int) {}, Method::get, std::move(options)),
             "error: Connection timed out 1");
-  EXPECT_EQ(counters_.peers_lost, 1U);
+  EXPECT_EQ(stats_.peers_lost, 1U);
 }
 
 TEST_F(ScriptedHttp2, a_server_that_drains_gets_no_more_requests) {
@@ -451,9 +451,9 @@ TEST_F(ScriptedHttp2, a_server_that_drains_gets_no_more_requests) {
   const TcpServer server = serve_script(script, requests);
   Client client(loop_, http_2_only());
   for (int i = 0; i < 3; ++i) EXPECT_EQ(got(client, ClientRequest(url_of(server))), "ok");
-  EXPECT_EQ(client.http_2_counters().connections, 2U);
-  EXPECT_EQ(client.http_2_counters().goaways, 1U);
-  EXPECT_EQ(client.http_2_counters().requests_repeated, 0U);
+  EXPECT_EQ(client.http_2_stats().connections, 2U);
+  EXPECT_EQ(client.http_2_stats().goaways, 1U);
+  EXPECT_EQ(client.http_2_stats().requests_repeated, 0U);
   EXPECT_EQ(requests, 3);
 }
 
@@ -469,9 +469,9 @@ TEST_F(ScriptedHttp2, idle_connections_have_a_budget_of_pings) {
     Client client(loop_, http_2_only());
     EXPECT_EQ(got(client, ClientRequest(url_of(server))), "ok");
     simulation_.run_for(1s);
-    EXPECT_EQ(client.http_2_counters().violations, 1U) << is_ack;
+    EXPECT_EQ(client.http_2_stats().violations, 1U) << is_ack;
     EXPECT_EQ(got(client, ClientRequest(url_of(server))), "ok");
-    EXPECT_EQ(client.http_2_counters().connections, 2U) << is_ack;
+    EXPECT_EQ(client.http_2_stats().connections, 2U) << is_ack;
   }
 }
 
@@ -509,7 +509,7 @@ TEST_F(ScriptedHttp2, a_half_closed_tunnel_notices_that_the_server_resets_it) {
     const auto got = co_await opened->stream.read(bytes);
     EXPECT_EQ(got ? Error() : got.error(), http::ErrorCode::stream_reset);
   }(client, url_of(server)));
-  EXPECT_EQ(client.http_2_counters().streams_reset, 1U);
+  EXPECT_EQ(client.http_2_stats().streams_reset, 1U);
 }
 
 /// How a program leaves a tunnel.
@@ -556,7 +556,7 @@ TEST_F(ScriptedHttp2, a_tunnel_that_is_destroyed_before_both_ends_is_cancelled) 
     Client client(loop_, http_2_only());
     run(leave_tunnel(loop_, client, url_of(server), leaving));
     run([]() -> Task<> { static_cast<void>(co_await sleep_for(100ms)); }());
-    const std::uint64_t cancelled = client.http_2_counters().streams_cancelled;
+    const std::uint64_t cancelled = client.http_2_stats().streams_cancelled;
     EXPECT_EQ(cancelled, resets_.size());
     return resets_;
   };
@@ -601,8 +601,8 @@ TEST_F(ScriptedHttp2, a_dead_server_is_detected_although_each_request_ends_soone
   Client client(loop_, std::move(options));
   for (int i = 0; i < 10; ++i)
     EXPECT_TRUE(got(client, ClientRequest(url_of(server))).starts_with("error"));
-  EXPECT_GE(client.http_2_counters().peers_lost, 1U);
-  EXPECT_GE(client.http_2_counters().connections, 2U);
+  EXPECT_GE(client.http_2_stats().peers_lost, 1U);
+  EXPECT_GE(client.http_2_stats().connections, 2U);
 }
 
 const std::string violation = "error: The server has broken a rule of HTTP/2 or exceeded a limit 1";
@@ -631,7 +631,7 @@ Error error_of_unread_body(ScriptedHttp2& on, ClientOptions options) {
     EXPECT_FALSE(read);
     if (!read) into = read.error();
   }(client, ScriptedHttp2::url_of(server), error));
-  on.counters_ = client.http_2_counters();
+  on.stats_ = client.http_2_stats();
   return error;
 }
 
@@ -639,15 +639,15 @@ TEST_F(ScriptedHttp2, data_beyond_the_window_resets_the_stream) {
   ClientOptions options = http_2_only();
   options.http_2.connection_window_bytes = 4'000'000;
   EXPECT_EQ(error_of_unread_body(*this, std::move(options)), http::ErrorCode::http_2_violation);
-  EXPECT_EQ(counters_.streams_cancelled, 1U);
-  EXPECT_EQ(counters_.violations, 0U);
+  EXPECT_EQ(stats_.streams_cancelled, 1U);
+  EXPECT_EQ(stats_.violations, 0U);
 }
 
 TEST_F(ScriptedHttp2, data_beyond_the_window_of_the_connection_ends_it) {
   ClientOptions options = http_2_only();
   options.http_2.stream_window_bytes = 4'000'000;
   EXPECT_EQ(error_of_unread_body(*this, std::move(options)), http::ErrorCode::http_2_violation);
-  EXPECT_EQ(counters_.violations, 1U);
+  EXPECT_EQ(stats_.violations, 1U);
 }
 
 TEST_F(ScriptedHttp2, data_before_a_head_resets_the_stream) {
@@ -655,7 +655,7 @@ TEST_F(ScriptedHttp2, data_before_a_head_resets_the_stream) {
               h2::append_data(out, stream, Buffer("x"), true);
             }),
             violation);
-  EXPECT_EQ(counters_.violations, 0U);
+  EXPECT_EQ(stats_.violations, 0U);
 }
 
 /// What a hostile server sends, and how the request fails.
@@ -693,7 +693,7 @@ TEST_F(ScriptedHttp2, hostile_servers_end_their_connection) {
   for (const auto& [name, script] : scripts) {
     const std::string result = ask_script(script);
     EXPECT_TRUE(result == violation || result == violation_in_body) << name << ": " << result;
-    EXPECT_EQ(counters_.violations, 1U) << name;
+    EXPECT_EQ(stats_.violations, 1U) << name;
   }
 }
 

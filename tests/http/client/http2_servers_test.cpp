@@ -214,7 +214,7 @@ TEST_P(Http2Servers, requests_uploads_and_cancellation) {
   for (const std::string& text : texts) EXPECT_EQ(text, "small");
   EXPECT_EQ(got(*client, ClientRequest(url_ + "/large")), std::string(large_bytes, 'l'));
   run(cancel_download(*client, url_ + "/large"));
-  EXPECT_EQ(client->http_2_counters().streams_cancelled, 1U);
+  EXPECT_EQ(client->http_2_stats().streams_cancelled, 1U);
   const std::string content(3'000'000, 'u');
   const std::string answer =
       got(*client, ClientRequest(Method::put, url_ + "/put/x", Buffer(content)));
@@ -224,8 +224,8 @@ TEST_P(Http2Servers, requests_uploads_and_cancellation) {
   } else {
     EXPECT_EQ(answer, GetParam().name == "h2o" ? "not found" : content);
   }
-  EXPECT_EQ(client->http_2_counters().connections, 1U);
-  EXPECT_EQ(client->http_2_counters().violations, 0U);
+  EXPECT_EQ(client->http_2_stats().connections, 1U);
+  EXPECT_EQ(client->http_2_stats().violations, 0U);
 }
 
 TEST_F(Servers, nghttpd_sends_trailers) {
@@ -253,8 +253,8 @@ TEST_F(Servers, nginx_ends_connections_while_requests_are_open) {
     run(get_together(loop_, *client, url_ + "/small", texts));
     for (const std::string& text : texts) EXPECT_EQ(text, "small") << round;
   }
-  EXPECT_GT(client->http_2_counters().goaways, 0U);
-  EXPECT_GT(client->http_2_counters().connections, 5U);
+  EXPECT_GT(client->http_2_stats().goaways, 0U);
+  EXPECT_GT(client->http_2_stats().connections, 5U);
 }
 
 /// Its standard library may have to be compiled, so these tests run with TAMBOUR_TEST_GO only.
@@ -300,7 +300,7 @@ TEST_F(Http2ServersOfGo, requests_uploads_and_trailers) {
     into = response->trailers().get("X-Sum").value_or("none");
   }(*client_, url_ + "/echo", sum));
   EXPECT_EQ(sum, "7");
-  EXPECT_EQ(client_->http_2_counters().connections, 1U);
+  EXPECT_EQ(client_->http_2_stats().connections, 1U);
 }
 
 TEST_F(Http2ServersOfGo, interim_responses) {
@@ -321,13 +321,13 @@ TEST_F(Http2ServersOfGo, either_side_cancels_a_stream) {
   EXPECT_EQ(got(*client_, ClientRequest(url_ + "/cancelled")), "1");
   EXPECT_EQ(got(*client_, ClientRequest(url_ + "/abort")),
             "error in body: " + make_error_code(http::ErrorCode::stream_reset).message());
-  EXPECT_EQ(client_->http_2_counters().streams_reset, 1U);
-  EXPECT_EQ(client_->http_2_counters().connections, 1U);
+  EXPECT_EQ(client_->http_2_stats().streams_reset, 1U);
+  EXPECT_EQ(client_->http_2_stats().connections, 1U);
 }
 
 TEST_F(Http2ServersOfGo, a_request_is_completed_while_the_server_shuts_down) {
   EXPECT_EQ(got(*client_, ClientRequest(url_ + "/shutdown")), "last");
-  EXPECT_EQ(client_->http_2_counters().goaways, 1U);
+  EXPECT_EQ(client_->http_2_stats().goaways, 1U);
 }
 
 TEST_F(Http2ServersOfGo, extended_connect) {
@@ -349,7 +349,7 @@ TEST_F(Http2ServersOfGo, extended_connect) {
   if (text == make_error_code(http::ErrorCode::no_extended_connect).message())
     GTEST_SKIP() << "this version of Go does not offer it";
   EXPECT_EQ(text, "hello");
-  EXPECT_EQ(client_->http_2_counters().connections, 1U);
+  EXPECT_EQ(client_->http_2_stats().connections, 1U);
 }
 
 }  // namespace

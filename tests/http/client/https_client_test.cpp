@@ -289,7 +289,7 @@ TEST_P(HttpsClient, upgrades_use_http_1_whatever_the_context_and_the_options_off
       into += " " + co_await version_of(by, to);
     }(client, url_of(server), text));
     EXPECT_EQ(text, "2 upgraded 2") << static_cast<int>(choice);
-    EXPECT_EQ(client.http_2_counters().connections, 1U);
+    EXPECT_EQ(client.http_2_stats().connections, 1U);
   }
 }
 
@@ -322,7 +322,7 @@ TEST_P(HttpsClient, tunnels_of_proxies_transfer_http_2) {
       into += opened && opened->stream.is_open() ? " opened" : " failed";
     }(client, url_of(server), text));
     EXPECT_EQ(text, "2 2 opened");
-    EXPECT_EQ(client.http_2_counters().connections, 1U);
+    EXPECT_EQ(client.http_2_stats().connections, 1U);
   }
   EXPECT_EQ(server.accepted(), 2U);
 }

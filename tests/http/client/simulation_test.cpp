@@ -168,7 +168,7 @@ class Machine {
   /// All connections are unused, and there are as many as requests could use.
   [[nodiscard]] bool has_whole_pool() const {
     // Requests over HTTP/2 share one.
-    const bool is_shared = client_.http_2_counters().connections > 0;
+    const bool is_shared = client_.http_2_stats().connections > 0;
     const std::size_t all = client_.connections();
     const bool has_size = is_shared ? all >= 1 && all <= connections_max : all == connections_max;
     return has_size && client_.idle_connections() == all;

@@ -151,9 +151,9 @@ TEST_P(HttpClientTunnels, extended_connect_opens_streams_beside_requests) {
     into.push_back(co_await extended(client, ClientRequest(url), "a\nb"));
     into.push_back(co_await extended(client, ClientRequest(url), ""));
     EXPECT_EQ(client.connections(), 1U);
-    EXPECT_EQ(client.http_2_counters().streams_cancelled, 0U);
+    EXPECT_EQ(client.http_2_stats().streams_cancelled, 0U);
     if (open) open->stream.close();
-    EXPECT_EQ(client.http_2_counters().streams_cancelled, 1U);
+    EXPECT_EQ(client.http_2_stats().streams_cancelled, 1U);
   }(loop(), "http://" + server.endpoint().to_string(), outcomes));
   const std::string bad = make_error_code(http::ErrorCode::bad_field_value).message();
   EXPECT_EQ(outcomes, (std::vector<std::string>{"200 echo /echo?q value hello", "hello",

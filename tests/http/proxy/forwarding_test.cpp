@@ -320,7 +320,7 @@ TEST_F(HttpForwarding, interim_responses_are_passed_on) {
   EXPECT_TRUE(asked.starts_with(hints)) << asked;
   EXPECT_NE(asked.find("\r\n\r\nHTTP/1.1 200 OK\r\n"), std::string::npos) << asked;
   EXPECT_TRUE(asked.ends_with("\r\n\r\nhello")) << asked;
-  EXPECT_EQ(proxy_->counters().active, 0U);
+  EXPECT_EQ(proxy_->stats().active, 0U);
 }
 
 /// The handler waits for the client, which reads nothing, and not for the server.
@@ -342,7 +342,7 @@ TEST_F(HttpForwarding, a_client_that_disconnects_ends_the_wait_for_interim_respo
     stream.close();
     EXPECT_TRUE(co_await sleep_for(1s));
   }(*this));
-  EXPECT_EQ(proxy_->counters().active, 0U);
+  EXPECT_EQ(proxy_->stats().active, 0U);
 }
 
 TEST_F(HttpForwarding, the_limit_of_the_whole_request_includes_an_interim_response) {
@@ -362,12 +362,12 @@ TEST_F(HttpForwarding, the_limit_of_the_whole_request_includes_an_interim_respon
     TcpStream stream = co_await self.open();
     EXPECT_TRUE(co_await stream.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n"));
     EXPECT_TRUE(co_await sleep_for(4s));
-    EXPECT_EQ(self.proxy_->counters().active, 1U);
+    EXPECT_EQ(self.proxy_->stats().active, 1U);
     // The client is connected, but reads nothing.
     EXPECT_TRUE(co_await sleep_for(2s));
-    EXPECT_EQ(self.proxy_->counters().active, 0U);
+    EXPECT_EQ(self.proxy_->stats().active, 0U);
   }(*this));
-  EXPECT_EQ(proxy_->counters().failures, 1U);
+  EXPECT_EQ(proxy_->stats().failures, 1U);
 }
 
 /// A client that leaves 1 s after its request. The request has to end soon afterwards.
@@ -375,11 +375,11 @@ Task<> leave_early(HttpForwarding& self) {
   TcpStream stream = co_await self.open();
   EXPECT_TRUE(co_await stream.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n"));
   EXPECT_TRUE(co_await sleep_for(1s));
-  const std::size_t before = self.proxy_->counters().active;
+  const std::size_t before = self.proxy_->stats().active;
   stream.close();
   EXPECT_TRUE(co_await sleep_for(100ms));
-  EXPECT_EQ(self.proxy_->counters().active, before - 1);
-  EXPECT_EQ(self.proxy_->counters().client_aborts, 1U);
+  EXPECT_EQ(self.proxy_->stats().active, before - 1);
+  EXPECT_EQ(self.proxy_->stats().client_aborts, 1U);
 }
 
 TEST_F(HttpForwarding, a_client_may_leave_while_the_proxy_connects) {
@@ -393,7 +393,7 @@ TEST_F(HttpForwarding, a_client_may_leave_while_the_proxy_connects) {
   EXPECT_EQ(proxy_->upstreams()[0].connections, 0U);
   simulation_.heal(host_, origin.host);
   EXPECT_EQ(get().status, Status::ok);
-  EXPECT_EQ(proxy_->counters().client_aborts, 1U);
+  EXPECT_EQ(proxy_->stats().client_aborts, 1U);
 }
 
 TEST_F(HttpForwarding, a_client_may_leave_while_its_request_waits_for_a_connection) {
@@ -417,7 +417,7 @@ TEST_F(HttpForwarding, a_client_may_leave_while_its_request_waits_for_a_connecti
     co_await scope.join();
   }(*this));
   EXPECT_EQ(proxy_->upstreams()[0].connections, 1U);
-  EXPECT_EQ(proxy_->counters().active, 0U);
+  EXPECT_EQ(proxy_->stats().active, 0U);
 }
 
 TEST_F(HttpForwarding, the_renderer_of_the_server_renders_errors) {
@@ -456,8 +456,8 @@ TEST_F(HttpForwarding, an_upgrade_becomes_a_tunnel) {
   }(*this));
   EXPECT_TRUE(got.starts_with("HTTP/1.1 101 Switching Protocols\r\n")) << got;
   EXPECT_TRUE(got.ends_with("\r\n\r\ngot early late")) << got;
-  EXPECT_EQ(proxy_->counters().tunnels, 1U);
-  EXPECT_EQ(proxy_->counters().active, 0U);
+  EXPECT_EQ(proxy_->stats().tunnels, 1U);
+  EXPECT_EQ(proxy_->stats().active, 0U);
 }
 
 TEST_F(HttpForwarding, a_tunnel_ends_when_nothing_is_transferred) {
@@ -522,7 +522,7 @@ TEST_F(HttpForwarding, a_cut_response_resets_the_connection) {
     const std::string got = ask("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
     EXPECT_NE(got.find("part"), std::string::npos) << got;
     EXPECT_NE(got.find("error: "), std::string::npos) << got;
-    EXPECT_EQ(proxy_->counters().truncated, 1U);
+    EXPECT_EQ(proxy_->stats().truncated, 1U);
   }
 }
 
@@ -541,8 +541,8 @@ TEST_F(HttpForwarding, a_client_that_goes_away_ends_the_request_of_the_server) {
     EXPECT_TRUE(co_await sleep_for(1s));
   }(*this));
   EXPECT_TRUE(is_gone);
-  EXPECT_EQ(proxy_->counters().client_aborts, 1U);
-  EXPECT_EQ(proxy_->counters().active, 0U);
+  EXPECT_EQ(proxy_->stats().client_aborts, 1U);
+  EXPECT_EQ(proxy_->stats().active, 0U);
   EXPECT_EQ(proxy_->upstreams()[0].errors, 0U);
 }
 

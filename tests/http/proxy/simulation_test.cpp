@@ -244,7 +244,7 @@ void play(sim::Simulation& simulation, int& succeeded) {
   simulation.run_for(5s);
   if (clients.last_succeeded() != workers) simulation.fail("a request without faults was lost");
   simulation.run_for(1min);
-  if (proxy->counters().active != 0) simulation.fail("the proxy still has requests");
+  if (proxy->stats().active != 0) simulation.fail("the proxy still has requests");
   proxy.reset();  // It would check its servers all the time.
   simulation.run_for(20min);
   if (front->connections() != 0) simulation.fail("the proxy still has connections of clients");

@@ -157,7 +157,7 @@ TEST_F(HttpUpstreams, a_request_whose_connection_fails_goes_to_another_server) {
   EXPECT_EQ(status[0].ejections, 1U);
   EXPECT_TRUE(status[0].is_ejected);
   EXPECT_EQ(status[1].retries, status[0].errors);
-  EXPECT_EQ(proxy_->counters().failures, 0U);
+  EXPECT_EQ(proxy_->stats().failures, 0U);
 }
 
 TEST_F(HttpUpstreams, without_a_server_the_answer_is_502) {
@@ -240,8 +240,8 @@ TEST_F(HttpUpstreams, retries_have_a_budget) {
   std::map<int, int> statuses;
   for (int i = 0; i < 20; ++i) ++statuses[http::code_of(get().status)];
   EXPECT_EQ(statuses, (std::map<int, int>{{200, 13}, {502, 7}}));
-  EXPECT_EQ(proxy_->counters().retries, 3U);
-  EXPECT_EQ(proxy_->counters().retries_refused, 7U);
+  EXPECT_EQ(proxy_->stats().retries, 3U);
+  EXPECT_EQ(proxy_->stats().retries_refused, 7U);
 }
 
 TEST_F(HttpUpstreams, a_kept_connection_that_was_closed_is_replaced) {
@@ -356,7 +356,7 @@ TEST_F(HttpUpstreams, slow_servers_have_limits) {
       run(request("POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 6000000\r\n\r\n" + body,
                   http::Method::post));
   EXPECT_EQ(reply.status, Status::ok) << "the upload made progress";
-  EXPECT_EQ(proxy_->counters().active, 0U);
+  EXPECT_EQ(proxy_->stats().active, 0U);
 }
 
 TEST_F(HttpUpstreams, the_whole_request_can_have_a_limit) {
@@ -370,7 +370,7 @@ TEST_F(HttpUpstreams, the_whole_request_can_have_a_limit) {
   options.total_timeout = 5s;
   serve_proxy(std::move(options));
   EXPECT_EQ(get().status, Status(0));
-  EXPECT_EQ(proxy_->counters().truncated, 1U);
+  EXPECT_EQ(proxy_->stats().truncated, 1U);
 }
 
 TEST_F(HttpUpstreams, the_limit_of_the_whole_request_includes_connecting) {
@@ -385,8 +385,8 @@ TEST_F(HttpUpstreams, the_limit_of_the_whole_request_includes_connecting) {
   EXPECT_EQ(get().status, Status::gateway_timeout);
   EXPECT_LT(simulation_.now() - begun, 10s);
   EXPECT_EQ(proxy_->upstreams()[0].errors, 1U);
-  EXPECT_EQ(proxy_->counters().queue_refused, 0U);
-  EXPECT_EQ(proxy_->counters().active, 0U);
+  EXPECT_EQ(proxy_->stats().queue_refused, 0U);
+  EXPECT_EQ(proxy_->stats().active, 0U);
 }
 
 TEST_F(HttpUpstreams, the_limit_of_the_whole_request_includes_waiting_for_a_connection) {
@@ -401,8 +401,8 @@ TEST_F(HttpUpstreams, the_limit_of_the_whole_request_includes_waiting_for_a_conn
   serve_proxy(std::move(options));
   // The second gets the connection, but too late for the response.
   EXPECT_EQ(get_together(3), (std::map<int, int>{{200, 1}, {504, 2}}));
-  EXPECT_EQ(proxy_->counters().queue_refused, 0U);
-  EXPECT_EQ(proxy_->counters().active, 0U);
+  EXPECT_EQ(proxy_->stats().queue_refused, 0U);
+  EXPECT_EQ(proxy_->stats().active, 0U);
 }
 
 TEST_F(HttpUpstreams, a_client_that_sends_no_body_is_not_an_error_of_the_server) {
@@ -431,7 +431,7 @@ TEST_F(HttpUpstreams, connections_and_waiting_requests_have_limits) {
   serve_proxy(std::move(options));
   EXPECT_EQ(get_together(10), (std::map<int, int>{{200, 8}, {503, 2}}));
   EXPECT_EQ(peak, 3);
-  EXPECT_EQ(proxy_->counters().queue_refused, 2U);
+  EXPECT_EQ(proxy_->stats().queue_refused, 2U);
   EXPECT_EQ(proxy_->upstreams()[0].errors, 0U);
 }
 
@@ -514,7 +514,7 @@ TEST_F(HttpUpstreams, the_limit_of_the_whole_request_includes_the_first_lookup) 
   options.queue_timeout = 0s;
   serve_proxy(std::move(options));
   EXPECT_EQ(get().status, Status::gateway_timeout);
-  EXPECT_EQ(proxy_->counters().active, 0U);
+  EXPECT_EQ(proxy_->stats().active, 0U);
 }
 
 TEST_F(HttpUpstreams, a_name_without_addresses_is_answered_with_503) {

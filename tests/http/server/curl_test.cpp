@@ -354,7 +354,7 @@ TEST_F(CurlOracle, gets_the_same_through_a_proxy) {
   for (const HttpRequest& request : test::http_requests())
     EXPECT_EQ(run(ask_with_curl(request, through)), run(ask_with_curl(request, other_)))
         << description(request);
-  EXPECT_EQ(proxy.counters().failures, 0U);
+  EXPECT_EQ(proxy.stats().failures, 0U);
 }
 
 TEST_F(CurlOracle, gets_the_same_from_nginx_as_the_client) {
