@@ -240,6 +240,7 @@ namespace detail {
 class Hidden {};
 }  // namespace detail
 
+/// Returns all events.
 [[nodiscard]] inline Events all_events(int limit) { return Events(limit); }
 
 }  // namespace tambour
@@ -254,7 +255,8 @@ class Hidden {};
         self.page = (f"{HEADER}\n## tambour\n\n| type | header | |\n|---|---|---|\n"
                      f"| `Events` | {events} | A set of events |\n"
                      f"| `Loop` | {events} | A loop that runs |\n"
-                     f"\n| function | header |\n|---|---|\n| `all_events()` | {events} |\n")
+                     f"\n| function | header | |\n|---|---|---|\n"
+                     f"| `all_events()` | {events} | Returns all events |\n")
         self.write("docs/types.md", self.page)
 
     def test_clean(self) -> None:
@@ -267,6 +269,12 @@ class Hidden {};
         self.assert_fault("types", "docs/types.md:18", "must end here")
         (self.root / "docs/types.md").unlink()
         self.assert_fault("types", "docs/types.md:1", "must be `# Index of types`")
+
+    def test_description(self) -> None:
+        header = self.HEADER.replace("/// Returns all events.\n", "")
+        self.write("include/tambour/loop/events.h", header)
+        self.write("docs/types.md", self.page.replace("Returns all events", ""))
+        self.assert_fault("types", "include/tambour/loop/events.h:1", "must describe all_events")
 
     def test_module(self) -> None:
         names = ("Events", "Loop", "all_events")

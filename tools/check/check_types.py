@@ -1,5 +1,6 @@
 """Checks that the index of types (docs/types.md) is that of the public headers, and that the module
-exports these types and functions, but for adapters. The test package.module compiles the module."""
+exports these types and functions, but for adapters, and that each has a description. The test
+package.module compiles the module."""
 
 from collections.abc import Iterator
 
@@ -12,12 +13,18 @@ def not_exported(tree: Tree) -> Iterator[Fault]:
         return
     exported = {line for line in tree.lines(MODULE) if line.startswith("using ")}
     for namespace, found in sorted(declared(tree).items()):
-        headers = {name: {entry.header} for name, entry in found.types.items()} | found.functions
-        for name, included in sorted(headers.items()):
-            if all(header.startswith("tambour/adapters/") for header in included):
+        for name, entry in sorted((found.types | found.functions).items()):
+            if all(header.startswith("tambour/adapters/") for header in entry.headers):
                 continue
             if f"using {namespace}::{name};" not in exported:
                 yield Fault(MODULE, 1, f"must export {namespace}::{name}: run tools/write-module")
+
+
+def not_described(tree: Tree) -> Iterator[Fault]:
+    for found in declared(tree).values():
+        for name, entry in sorted((found.types | found.functions).items()):
+            if not entry.text:
+                yield Fault(f"include/{min(entry.headers)}", 1, f"must describe {name} (`///`)")
 
 
 def run(tree: Tree) -> Iterator[Fault]:
@@ -29,4 +36,5 @@ def run(tree: Tree) -> Iterator[Fault]:
             break
     if len(found) > len(expected):
         yield Fault(PAGE, len(expected) + 1, "must end here: run tools/write-type-index")
+    yield from not_described(tree)
     yield from not_exported(tree)

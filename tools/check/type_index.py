@@ -25,14 +25,14 @@ This page is generated: after a change of the public headers, run `tools/write-t
 
 @dataclass
 class Entry:
-    header: str
+    headers: set[str]
     text: str
 
 
 @dataclass
 class Namespace:
     types: dict[str, Entry] = field(default_factory=dict)
-    functions: dict[str, set[str]] = field(default_factory=dict)
+    functions: dict[str, Entry] = field(default_factory=dict)
 
 
 def sentence_of(comment: list[str]) -> str:
@@ -78,9 +78,12 @@ def read_header(header: str, lines: list[str], found: dict[str, Namespace]) -> N
             if match := TYPE.match(line):
                 if not (line.startswith(("class", "struct", "enum"))
                         and is_declared_in_advance(lines, number)):
-                    here.types.setdefault(match[1], Entry(include, sentence_of(comment)))
+                    here.types.setdefault(match[1], Entry({include}, sentence_of(comment)))
             elif match := FUNCTION.match(line):
-                here.functions.setdefault(match[1], set()).add(include)
+                entry = here.functions.setdefault(match[1], Entry(set(), ""))
+                entry.headers.add(include)
+                # That of the first overload that has one.
+                entry.text = entry.text or sentence_of(comment)
             if line and not line.startswith(("//", " ")):
                 comment = []
 
@@ -100,13 +103,12 @@ def text_of(tree: Tree) -> str:
     text = HEADER
     for name in sorted(found):
         text += f"\n## {name}\n"
-        if found[name].types:
-            text += "\n| type | header | |\n|---|---|---|\n"
-            for entry, at in sorted(found[name].types.items(), key=lambda item: item[0].lower()):
-                text += f"| `{entry}` | [{at.header}](../include/{at.header}) | {at.text} |\n"
-        if found[name].functions:
-            text += "\n| function | header |\n|---|---|\n"
-            for entry, headers in sorted(found[name].functions.items()):
-                links = ", ".join(f"[{header}](../include/{header})" for header in sorted(headers))
-                text += f"| `{entry}()` | {links} |\n"
+        for kind, entries, call in (("type", found[name].types, ""),
+                                    ("function", found[name].functions, "()")):
+            if entries:
+                text += f"\n| {kind} | header | |\n|---|---|---|\n"
+            for entry, at in sorted(entries.items(), key=lambda item: item[0].lower()):
+                links = ", ".join(f"[{header}](../include/{header})"
+                                  for header in sorted(at.headers))
+                text += f"| `{entry}{call}` | {links} | {at.text} |\n"
     return text

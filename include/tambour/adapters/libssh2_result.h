@@ -26,6 +26,7 @@ struct SshError {
   std::string message;
   int code = 0;  ///< LIBSSH2_ERROR_FILE and others.
 };
+/// The result of an operation of libssh2.
 template <class T = void>
 using SshResult = Result<T, SshError>;
 

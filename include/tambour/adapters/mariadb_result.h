@@ -28,6 +28,7 @@ struct MariadbError {
   unsigned code = 0;     ///< ER_DUP_ENTRY and others, see mysqld_error.h; 0 for a wait.
   std::string sqlstate;  ///< Empty for a wait.
 };
+/// The result of an operation on a MariaDB connection.
 template <class T = void>
 using MariadbResult = Result<T, MariadbError>;
 

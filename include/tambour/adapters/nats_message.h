@@ -45,6 +45,7 @@ inline const std::error_category& nats_category() noexcept {
   static const Category category;
   return category;
 }
+/// Converts a natsStatus to an Error.
 inline Error nats_error(natsStatus status) noexcept {
   return {static_cast<int>(status), nats_category()};
 }

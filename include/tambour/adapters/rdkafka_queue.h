@@ -93,8 +93,9 @@ class KafkaQueue {
   FdWatcher watcher_;
 };
 
-/// Creates a handle of librdkafka, and destroys `settings` if that fails.
+/// Owns a handle of librdkafka.
 using KafkaHandle = std::unique_ptr<rd_kafka_t, decltype(&rd_kafka_destroy)>;
+/// Creates a handle of librdkafka, and destroys `settings` if that fails.
 inline Result<KafkaHandle, KafkaFailure> open_kafka(rd_kafka_type_t type,
                                                     rd_kafka_conf_t* settings) {
   std::string text(512, '\0');

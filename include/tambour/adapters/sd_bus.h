@@ -47,6 +47,7 @@ struct SdBusError {
   std::string name;  ///< Empty if the bus library itself failed.
   std::string message;
 };
+/// The result of a call over a bus.
 template <class T>
 using SdBusResult = Result<T, SdBusError>;
 

@@ -12,7 +12,9 @@ namespace tambour {
 /// CLOCK_MONOTONIC (clock_gettime(2)): cannot be set, never jumps, and does not advance while the
 /// system is suspended.
 using Clock = std::chrono::steady_clock;
+/// A time span in nanoseconds: `5ms`, `2s` with the literals of std::chrono.
 using Duration = std::chrono::nanoseconds;
+/// A time of Clock, such as a deadline.
 using TimePoint = std::chrono::time_point<Clock, Duration>;
 
 /// Later than any other time. A timer with this deadline never expires.

@@ -27,7 +27,7 @@ enum class LogLevel : std::uint8_t {
   error,    ///< Something failed: a handler threw, a certificate could not be loaded.
 };
 
-/// "info", "warning" or "error".
+/// The name of a level: "info", "warning" or "error".
 [[nodiscard]] std::string_view name_of(LogLevel level) noexcept;
 
 /// A name and a value: a text or an integer. The texts belong to the caller of the sink.

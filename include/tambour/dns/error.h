@@ -44,6 +44,7 @@ enum class ErrorCode : int {
 /// The category "tambour.dns", whose values are those of ErrorCode. Any thread.
 const std::error_category& error_category() noexcept;
 
+/// Converts to an Error, also implicitly: `error == dns::ErrorCode::timeout`.
 [[nodiscard]] inline Error make_error_code(
     ErrorCode error) noexcept {  // NOLINT: the standard's own name.
   return {static_cast<int>(error), error_category()};

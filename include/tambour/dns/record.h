@@ -38,9 +38,9 @@ enum class Type : std::uint16_t {
   caa = 257,
 };
 
-/// "AAAA", or "TYPE65280" for a type without a name (RFC 3597).
+/// The name of a type: "AAAA", or "TYPE65280" for a type without a name (RFC 3597).
 [[nodiscard]] std::string to_string(Type type);
-/// The inverse, without regard to case. Fails with EINVAL.
+/// The type with this name, without regard to case. Fails with EINVAL.
 [[nodiscard]] Result<Type> parse_type(std::string_view text);
 
 /// The class of a record: RFC 1035, section 3.2.4. Programs need `in` only.
@@ -83,6 +83,7 @@ struct Soa {
   std::uint32_t minimum = 0;  ///< The time to live of negative answers: RFC 2308.
   bool operator==(const Soa&) const = default;
 };
+/// A server for the mail of a domain: RFC 1035, section 3.3.9. The lowest preference comes first.
 struct Mx {
   std::uint16_t preference = 0;
   Name exchange;

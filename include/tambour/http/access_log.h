@@ -62,7 +62,7 @@ struct AccessRecord {
 /// Quotes, backslashes, control characters and bytes from 0x80 are escaped ("\x0a"), so that no
 /// client can forge a line. Throws std::bad_alloc.
 [[nodiscard]] std::string format_common(const AccessRecord& record);
-/// The same with the fields Referer and User-Agent (Combined Log Format).
+/// The line of format_common() with the fields Referer and User-Agent (Combined Log Format).
 [[nodiscard]] std::string format_combined(const AccessRecord& record);
 
 }  // namespace tambour::http

@@ -85,13 +85,15 @@ using BearerVerifier = Verifier<std::string>;
 [[nodiscard]] Result<Middleware> bearer_authentication(std::string_view realm,
                                                        BearerVerifier verifier);
 
-/// Verifiers for fixed credentials. The time of a comparison depends only on the lengths.
+/// A verifier that accepts these credentials. The time of a comparison depends only on the lengths.
 [[nodiscard]] BasicVerifier fixed_credentials(std::vector<BasicCredentials> credentials);
+/// A verifier that accepts these tokens. The time of a comparison depends only on the lengths.
 [[nodiscard]] BearerVerifier fixed_tokens(std::vector<std::string> tokens);
 
 /// The user name that basic_authentication() has accepted; empty if there is none. A verifier of
 /// tokens may set it: set_authenticated_user(). Valid until the parameters of the request change.
 [[nodiscard]] std::string_view authenticated_user(const Request& request) noexcept;
+/// Sets what authenticated_user() returns.
 void set_authenticated_user(Request& request, std::string user);
 
 }  // namespace tambour::http

@@ -26,9 +26,10 @@ enum class Coding : std::uint8_t {
   zstd,     ///< RFC 8878, with a window of at most 8 MiB (RFC 9659).
 };
 
-/// The name in Content-Encoding.
+/// The name of a coding in Content-Encoding.
 [[nodiscard]] std::string_view name_of(Coding coding) noexcept;
-/// No value for other names and for "identity". Names are case-insensitive.
+/// The coding with this name, which is case-insensitive; no value for other names and for
+/// "identity".
 [[nodiscard]] std::optional<Coding> coding_named(std::string_view name) noexcept;
 /// False if the library was built without what the coding needs.
 [[nodiscard]] bool is_available(Coding coding) noexcept;

@@ -15,6 +15,7 @@
 
 namespace tambour::http {
 
+/// What is wrong with a URL or a message, or has gone wrong in a connection.
 enum class ErrorCode : int {
   // URLs: RFC 3986.
   url_bad_character = 1,  ///< A character that the component must not contain unencoded.
@@ -127,6 +128,7 @@ enum class ErrorCode : int {
 /// The category "tambour.http", whose values are those of ErrorCode. Any thread.
 const std::error_category& error_category() noexcept;
 
+/// Converts to an Error, also implicitly: `error == http::ErrorCode::missing_host`.
 [[nodiscard]] inline Error make_error_code(
     ErrorCode error) noexcept {  // NOLINT: the standard's own name.
   return {static_cast<int>(error), error_category()};

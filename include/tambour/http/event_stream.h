@@ -96,7 +96,7 @@ using EventProducer = std::function<Task<>(EventStream&)>;
 /// before `source` is called. HEAD gets only the head.
 [[nodiscard]] Handler serve_events(EventProducer source, EventStreamOptions options = {});
 
-/// The same for one request, for handlers that first check it.
+/// Sends the events of `source` like serve_events(), for handlers that first check the request.
 [[nodiscard]] Task<> send_events(Request& request, Response& response, EventProducer source,
                                  EventStreamOptions options = {});
 

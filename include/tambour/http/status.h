@@ -81,19 +81,19 @@ enum class Status : std::uint16_t {
   network_authentication_required = 511,
 };
 
-/// The number, for example 404.
+/// The number of a status, for example 404.
 [[nodiscard]] constexpr int code_of(Status status) noexcept { return static_cast<int>(status); }
 
-/// 1 to 5 for the registered classes: informational, success, redirection, client error, server
-/// error.
+/// The class of a status, 1 to 5 for the registered ones: informational, success, redirection,
+/// client error, server error.
 [[nodiscard]] constexpr int class_of(Status status) noexcept { return code_of(status) / 100; }
-/// An interim response, which another response follows: 100 to 199, except 101.
+/// True for an interim response, which another response follows: 100 to 199, except 101.
 [[nodiscard]] constexpr bool is_interim(Status status) noexcept {
   return class_of(status) == 1 && status != Status::switching_protocols;
 }
-/// 200 to 299.
+/// True for 200 to 299.
 [[nodiscard]] constexpr bool is_success(Status status) noexcept { return class_of(status) == 2; }
-/// 301, 302, 303, 307 and 308.
+/// True for 301, 302, 303, 307 and 308.
 [[nodiscard]] constexpr bool is_redirect(Status status) noexcept {
   return status == Status::moved_permanently || status == Status::found ||
          status == Status::see_other || status == Status::temporary_redirect ||

@@ -174,8 +174,8 @@ using QueryParameters = std::vector<std::pair<std::string, std::string>>;
 /// std::bad_alloc.
 [[nodiscard]] Result<QueryParameters> parse_query(std::string_view query,
                                                   std::size_t count_max = 1000);
-/// The inverse: encodes everything but letters, digits, "-", ".", "_", "~", and spaces as "+".
-/// Throws std::bad_alloc.
+/// Formats parameters as parse_query() reads them: encodes everything but letters, digits, "-",
+/// ".", "_", "~", and spaces as "+". Throws std::bad_alloc.
 [[nodiscard]] std::string format_query(const QueryParameters& parameters);
 
 }  // namespace tambour::http

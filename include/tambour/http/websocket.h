@@ -258,7 +258,7 @@ class WebSocket {
   std::shared_ptr<detail::websocket::Connection> connection_;
 };
 
-/// For servers: accepts the WebSocket that a request asks for; the response is 101. Set further
+/// Accepts the WebSocket that a request asks for; the response is 101. Set further
 /// fields of the response, for example cookies, before. If the opening handshake is malformed, the
 /// Origin is not accepted, or the options cannot be satisfied, the response is an error (400, 403,
 /// 405, 426 or 500), and the function fails with WebSocketError or ENOTSUP. Otherwise it fails like
@@ -302,7 +302,7 @@ struct WebSocketCallbacks {
 };
 [[nodiscard]] Handler serve_websocket(WebSocketCallbacks callbacks, WebSocketOptions options = {});
 
-/// For clients: opens a WebSocket. The URL has the scheme "ws" or "wss" ("http" and "https" are
+/// Opens a WebSocket of a client. The URL has the scheme "ws" or "wss" ("http" and "https" are
 /// accepted, too); proxies, TLS and time limits are those of the client. Redirects are followed
 /// like by Client::send(). `request` may have further fields, for example Authorization or Origin.
 /// Fails like Client::send(), with WebSocketError if the server does not accept the WebSocket

@@ -19,6 +19,7 @@ enum class ErrorCode {
 /// The category "tambour.inspector", whose values are those of ErrorCode. Any thread.
 [[nodiscard]] const std::error_category& error_category() noexcept;
 
+/// Converts to an Error, also implicitly.
 inline Error make_error_code(ErrorCode code) noexcept {
   return {static_cast<int>(code), error_category()};
 }

@@ -32,6 +32,7 @@
 
 namespace tambour::inspector {
 
+/// What an inspector shows, and to whom.
 struct InspectorOptions {
   /// The heading of the page. Empty: the name of the program.
   std::string title{};

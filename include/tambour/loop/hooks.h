@@ -84,11 +84,17 @@ class HookAt final : public Hook {
       : Hook(loop, where, std::move(function), created_at) {}
 };
 
-/// The hooks of libev and libuv, under their names: see HookPoint.
+// The hooks of libev and libuv, under their names: see HookPoint.
+
+/// A hook that is invoked before the loop waits.
 using Prepare = HookAt<HookPoint::prepare>;
+/// A hook that is invoked after the loop has waited.
 using Check = HookAt<HookPoint::check>;
+/// A hook that is invoked when no callback is due.
 using Idle = HookAt<HookPoint::idle>;
+/// A hook that is invoked in the child process after fork(2).
 using ForkHook = HookAt<HookPoint::fork>;
+/// A hook that is invoked when the loop is destroyed.
 using CleanupHook = HookAt<HookPoint::cleanup>;
 
 }  // namespace tambour

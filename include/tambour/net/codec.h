@@ -46,10 +46,10 @@ struct SizeOptions {
   std::size_t bytes = 0;
 };
 
-/// Each function removes the first message from `from` and returns it; see Buffer::take() for when
-/// its bytes are copied. Returns nullopt if the message is incomplete. Fails with EMSGSIZE if the
-/// message exceeds, or will exceed, the limit: as soon as that is known, and with `from` unchanged,
-/// so that a later call fails again. Throws std::bad_alloc.
+/// Removes the first line from `from` and returns it; see Buffer::take() for when its bytes are
+/// copied. Returns nullopt if the line is incomplete. Fails with EMSGSIZE if the line exceeds, or
+/// will exceed, the limit: as soon as that is known, and with `from` unchanged, so that a later
+/// call fails again. Throws std::bad_alloc.
 ///
 ///   .on_message = [](Connection& connection, Buffer& buffer) {
 ///     Result<std::optional<Buffer>> line;
@@ -58,8 +58,11 @@ struct SizeOptions {
 ///   }
 [[nodiscard]] Result<std::optional<Buffer>> take_line(Buffer& from,
                                                       const LineOptions& options = {});
+/// Removes the first length-prefixed message from `from` and returns it, like take_line().
 [[nodiscard]] Result<std::optional<Buffer>> take_message(Buffer& from,
                                                          const LengthOptions& options = {});
+/// Removes `bytes` bytes from `from` and returns them, or nullopt if it has fewer. Throws
+/// std::bad_alloc.
 [[nodiscard]] std::optional<Buffer> take_exactly(Buffer& from, std::size_t bytes);
 
 /// Appends `line` and `end`. Fails with EINVAL if `line` contains a line feed or a carriage return,

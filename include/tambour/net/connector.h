@@ -111,7 +111,7 @@ enum class ConnectStep : std::uint8_t {
   tls,        ///< The TLS handshake with the server.
 };
 
-/// "TLS handshake" and so on, for messages.
+/// The name of a step for messages: "TLS handshake" and so on.
 [[nodiscard]] const char* to_string(ConnectStep step) noexcept;
 
 /// An Error, with the step that has failed. Compares and converts like an Error.

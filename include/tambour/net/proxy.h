@@ -45,6 +45,7 @@ enum class ProxyError : int {
 /// The category "tambour.proxy", whose values are those of ProxyError. Any thread.
 const std::error_category& proxy_category() noexcept;
 
+/// Converts to an Error, also implicitly: `error == ProxyError::refused`.
 [[nodiscard]] inline Error make_error_code(
     ProxyError error) noexcept {  // NOLINT: the standard's own name.
   return {static_cast<int>(error), proxy_category()};

@@ -204,8 +204,9 @@ class StreamServerGroup final : public StreamServerGroupBase {
       : StreamServerGroupBase(std::move(base)) {}
 };
 
-/// The servers of a group for TCP, and for Unix sockets.
+/// A server for TCP whose connections are distributed over the loops of a group.
 using TcpServerGroup = StreamServerGroup<TcpStream>;
+/// The same for Unix sockets.
 using UnixServerGroup = StreamServerGroup<UnixStream>;
 
 }  // namespace tambour

@@ -15,6 +15,7 @@
 
 namespace tambour {
 
+/// How a stream can end that has been read by messages.
 enum class StreamError : int {
   eof = 1,    ///< The stream ended between two messages.
   truncated,  ///< The stream ended within a message.
@@ -23,6 +24,7 @@ enum class StreamError : int {
 /// The category "tambour.stream", whose values are those of StreamError. Any thread.
 const std::error_category& stream_category() noexcept;
 
+/// Converts to an Error, also implicitly: `error == StreamError::eof`.
 [[nodiscard]] inline Error make_error_code(
     StreamError error) noexcept {  // NOLINT: the standard's own name.
   return {static_cast<int>(error), stream_category()};

@@ -105,13 +105,15 @@ struct TaskDumpOptions {
 /// EventLoop::post(), or await run_on(). Throws std::bad_alloc.
 [[nodiscard]] std::string dump_tasks(EventLoop& loop, const TaskDumpOptions& options = {});
 
-/// The same as a JSON object with the members `loop` (where the loop was created), `tasks` (an
-/// array of objects, see append_json()) and `complete` (false if there are further tasks).
+/// The tasks of `loop` as a JSON object with the members `loop` (where the loop was created),
+/// `tasks` (an array of objects, see append_json()) and `complete` (false if there are further
+/// tasks).
 [[nodiscard]] std::string dump_tasks_as_json(EventLoop& loop, const TaskDumpOptions& options = {});
 
-/// Appends a JSON object: `task`, `parent` (null or the `task` of another object), `depth`,
-/// `spawned_at` (null or "file:line"), `awaits` (the name of the kind), `awaits_at`, `function`,
-/// `waited_seconds`, and where they apply `fd`, `object` and `seconds_left`. Throws std::bad_alloc.
+/// Appends a task as a JSON object: `task`, `parent` (null or the `task` of another object),
+/// `depth`, `spawned_at` (null or "file:line"), `awaits` (the name of the kind), `awaits_at`,
+/// `function`, `waited_seconds`, and where they apply `fd`, `object` and `seconds_left`. Throws
+/// std::bad_alloc.
 void append_json(std::string& to, const TaskSnapshot& task);
 
 }  // namespace tambour

@@ -16,6 +16,7 @@
 
 namespace tambour::tls {
 
+/// Why a handshake or a connection has failed, or a certificate or key was refused.
 enum class ErrorCode : int {
   protocol = 1,   ///< The peer violated the protocol, or something changed its bytes.
   not_tls,        ///< The peer does not speak TLS: its first bytes are not a record.
@@ -55,6 +56,7 @@ enum class ErrorCode : int {
 /// The category "tambour.tls", whose values are those of ErrorCode. Any thread.
 const std::error_category& error_category() noexcept;
 
+/// Converts to an Error, also implicitly: `error == tls::ErrorCode::not_tls`.
 [[nodiscard]] inline Error make_error_code(
     ErrorCode error) noexcept {  // NOLINT: the standard's own name.
   return {static_cast<int>(error), error_category()};
