@@ -45,11 +45,11 @@ Task<> fetch_all(EventLoop& loop, http::ClientOptions options, std::vector<std::
   std::vector<Task<std::string>> tasks;
   for (const std::string& url : urls) tasks.push_back(fetch(client, url));
   bodies = co_await when_all(std::move(tasks));
-  const http::Http2ClientStats& counters = client.http_2_stats();
-  if (counters.streams > 0)
+  const http::Http2ClientStats& stats = client.http_2_stats();
+  if (stats.streams > 0)
     std::fprintf(stderr, "%llu requests over %llu connections of HTTP/2\n",
-                 static_cast<unsigned long long>(counters.streams),
-                 static_cast<unsigned long long>(counters.connections));
+                 static_cast<unsigned long long>(stats.streams),
+                 static_cast<unsigned long long>(stats.connections));
 }
 
 Task<> save(EventLoop& loop, std::string path, std::string url) {

@@ -198,10 +198,10 @@ void replace_servers(http::VersionChoice version) {
   done = true;
   run_until([&] { return clients.empty(); });
   EXPECT_GT(answered, 2000);
-  const auto& counters = client.http_2_stats();
-  EXPECT_EQ(counters.streams_reset, 0U);
+  const auto& stats = client.http_2_stats();
+  EXPECT_EQ(stats.streams_reset, 0U);
   if (version == http::VersionChoice::http_2) {
-    EXPECT_GE(counters.goaways, 20U);
+    EXPECT_GE(stats.goaways, 20U);
   }
 }
 
