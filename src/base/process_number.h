@@ -16,4 +16,19 @@ void count_forks() noexcept;
 /// Differs between a process and each child that it forks after count_forks().
 inline unsigned process_number() noexcept { return forks_survived.load(std::memory_order_relaxed); }
 
+/// The process that has created an object: a copy of the object in a forked child must not use
+/// threads and locks of the parent.
+class CreatingProcess {
+ public:
+  CreatingProcess() noexcept {
+    count_forks();
+    number_ = process_number();
+  }
+  /// False in a child that was forked later.
+  [[nodiscard]] bool is_current() const noexcept { return number_ == process_number(); }
+
+ private:
+  unsigned number_;
+};
+
 }  // namespace tambour::detail::base

@@ -209,6 +209,7 @@ void AcceptorGroup::acceptor_destroyed(const Acceptor& acceptor) noexcept {
 }
 
 void AcceptorGroup::wait_for_destruction() noexcept {
+  if (!process_.is_current()) return;
   std::unique_lock lock(mutex_);
   destroyed_.wait(lock, [this] { return acceptors_alive_ == 0; });
 }

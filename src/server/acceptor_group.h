@@ -22,6 +22,7 @@
 #include <tambour/task/task.h>
 #include <tambour/threads/loop_group.h>
 
+#include "base/process_number.h"
 #include "server/error_reporting.h"
 #include "server/listener.h"
 #include "server/placement_policy.h"
@@ -91,7 +92,8 @@ class AcceptorGroup final : public std::enable_shared_from_this<AcceptorGroup> {
   void begin_listening() noexcept { ++listening_; }
   void end_listening() noexcept;
   void acceptor_destroyed(const Acceptor& acceptor) noexcept;
-  /// Waits until all acceptors have been destroyed.
+  /// Waits until all acceptors have been destroyed, but not in a child after fork(2), in which they
+  /// are kept.
   void wait_for_destruction() noexcept;
   static Task<> shut_down(std::shared_ptr<AcceptorGroup> self, Duration grace);
 
@@ -129,6 +131,7 @@ class AcceptorGroup final : public std::enable_shared_from_this<AcceptorGroup> {
   std::atomic<bool> keeps_path_{false};
   std::vector<int> processors_;  ///< The CPU of each loop, for steering.
 
+  const base::CreatingProcess process_;
   std::mutex mutex_;
   std::condition_variable destroyed_;
   std::size_t acceptors_alive_ = 0;

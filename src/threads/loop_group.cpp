@@ -22,6 +22,7 @@
 
 #include "base/check.h"
 #include "base/failure.h"
+#include "base/process_number.h"
 #include "loop/core.h"
 
 namespace tambour {
@@ -88,6 +89,9 @@ class LoopGroupState {
     return next_index_.fetch_add(1, std::memory_order_relaxed) % members_.size();
   }
   [[nodiscard]] bool in_group_thread() const noexcept { return of_this_thread == this; }
+  /// False in a child after fork(2): the threads do not exist there, and one of them may have held
+  /// the lock.
+  [[nodiscard]] bool has_threads() const noexcept { return process_.is_current(); }
   [[nodiscard]] std::size_t this_index() const noexcept {
     return in_group_thread() ? index_of_this_thread : members_.size();
   }
@@ -103,6 +107,11 @@ class LoopGroupState {
   /// The loop of a member; `function` is the public function that the program called, for the
   /// message.
   [[nodiscard]] EventLoop& loop_at(std::size_t index, const char* function) const noexcept {
+    if (!has_threads()) [[unlikely]]
+      base::fail_check(
+          "LoopGroup::%s() was called in a child after fork(2), in which the threads of the group "
+          "(created in %s:%u) do not exist; create the group after the fork",
+          function, created_at_.file_name(), unsigned(created_at_.line()));
     EventLoop* const loop = members_[index].loop.load(std::memory_order_relaxed);
     if (loop == nullptr) [[unlikely]]
       base::fail_check(
@@ -141,6 +150,7 @@ class LoopGroupState {
   Phase wait_for(Phase phase) noexcept;
   void note_exception() noexcept;
 
+  const base::CreatingProcess process_;
   std::vector<Member> members_;
   std::atomic<std::size_t> next_index_{0};
   std::atomic<bool> stopping_{false};
@@ -244,7 +254,8 @@ void LoopGroupState::note_exception() noexcept {
 }
 
 void LoopGroupState::stop() noexcept {
-  if (stopping_.exchange(true)) return;
+  // A child after fork(2) would wake up the loops of its parent.
+  if (!has_threads() || stopping_.exchange(true)) return;
   for (Member& member : members_) member.stopper->send();
   stopped_ = true;
   stopped_.notify_all();
@@ -309,6 +320,7 @@ class LoopGroupState::Call {
 bool LoopGroupState::for_each(Callback<void(EventLoop&)> function) {
   check_outside("LoopGroup::for_each(), or the destructor of a server of the group, was called",
                 "use post_to_all(), or destroy the server on another thread");
+  if (!has_threads()) return false;
   const auto call = std::make_shared<Call>(*this, std::move(function));
   {
     // No loop is destroyed while the lock is held.
@@ -334,6 +346,7 @@ bool LoopGroupState::for_each(Callback<void(EventLoop&)> function) {
 }
 
 void LoopGroupState::post_to_all(Callback<void(EventLoop&)> function) {
+  if (!has_threads()) return;
   const auto shared = std::make_shared<const Callback<void(EventLoop&)>>(std::move(function));
   const std::lock_guard lock(mutex_);
   if (joined_) return;
@@ -361,6 +374,11 @@ Result<std::unique_ptr<LoopGroup>> LoopGroup::open(const LoopGroupOptions& optio
 
 LoopGroup::~LoopGroup() {
   state_->check_outside("LoopGroup::~LoopGroup() was called", "destroy it on another thread");
+  if (!state_->has_threads()) {
+    // Threads of the parent may have been using the loops during the fork: leak them.
+    static_cast<void>(new std::shared_ptr(std::move(state_)));
+    return;
+  }
   stop();
   // join() was not called, so no caller can receive the exception: terminate.
   if (const std::exception_ptr thrown = state_->end())
@@ -428,6 +446,7 @@ void LoopGroup::stop() noexcept { state_->stop(); }
 
 void LoopGroup::join() {
   state_->check_outside("LoopGroup::join() was called", "call stop() here, and join() on another");
+  if (!state_->has_threads()) return;
   if (const std::exception_ptr thrown = state_->end()) std::rethrow_exception(thrown);
 }
 

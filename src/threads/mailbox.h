@@ -25,10 +25,7 @@ template <class T, class Tag>
 class Mailbox {
  public:
   // No base of `Tag`, which only names a hook. NOLINTBEGIN(bugprone-crtp-constructor-accessibility)
-  explicit Mailbox(loop::Core& core) noexcept : core_(&core) {
-    base::count_forks();
-    process_number_ = base::process_number();
-  }
+  explicit Mailbox(loop::Core& core) noexcept : core_(&core) {}
   Mailbox(const Mailbox&) = delete;
   // NOLINTEND(bugprone-crtp-constructor-accessibility)
   Mailbox& operator=(const Mailbox&) = delete;
@@ -50,9 +47,7 @@ class Mailbox {
 
   /// True in a child after fork(2): the lock may be held by a thread that does not exist there, so
   /// only put() and refuse() may be called.
-  [[nodiscard]] bool is_of_parent() const noexcept {
-    return process_number_ != base::process_number();
-  }
+  [[nodiscard]] bool is_of_parent() const noexcept { return !process_.is_current(); }
 
   // The functions below are called by the loop.
 
@@ -82,8 +77,8 @@ class Mailbox {
 
  private:
   std::mutex mutex_;
-  loop::Core* core_;         ///< Null: the loop is destroyed.
-  unsigned process_number_;  ///< Of the process that created the mailbox.
+  loop::Core* core_;  ///< Null: the loop is destroyed.
+  base::CreatingProcess process_;
   detail::IntrusiveList<T, Tag> arrived_;
 };
 

@@ -11,7 +11,6 @@
 
 #include "base/check.h"
 #include "base/failure.h"
-#include "base/process_number.h"
 #include "base/system_call.h"
 #include "threads/worker_returns.h"
 
@@ -19,8 +18,6 @@ namespace tambour::detail::threads {
 
 WorkerQueue::WorkerQueue(unsigned threads_max, std::size_t queued_max)
     : threads_max_(threads_max), queued_max_(queued_max) {
-  base::count_forks();
-  process_number_ = base::process_number();
   threads_.reserve(threads_max);
 }
 

@@ -44,9 +44,7 @@ class WorkerQueue {
   void close() noexcept;
 
   /// True in a forked child of the process that created the queue.
-  [[nodiscard]] bool is_of_parent() const noexcept {
-    return process_number_ != base::process_number();
-  }
+  [[nodiscard]] bool is_of_parent() const noexcept { return !process_.is_current(); }
 
  private:
   Result<> start_thread() noexcept;
@@ -59,7 +57,7 @@ class WorkerQueue {
 
   const unsigned threads_max_;
   const std::size_t queued_max_;
-  unsigned process_number_ = 0;  ///< Of the process that created the queue.
+  const base::CreatingProcess process_;
   std::mutex mutex_;
   std::condition_variable pushed_;
   std::condition_variable ended_;

@@ -3,6 +3,8 @@
 
 #include <array>
 #include <atomic>
+#include <cstdlib>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <stdexcept>
@@ -10,8 +12,11 @@
 
 #include <gtest/gtest.h>
 
+#include <tambour/net/server_group.h>
+#include <tambour/net/tcp_stream.h>
 #include <tambour/task/scope.h>
 #include <tambour/task/sleep.h>
+#include <tambour/threads/per_loop.h>
 
 #include "support/on_every_backend.h"
 #include "support/process.h"
@@ -125,6 +130,35 @@ TEST_P(LoopGroups, objects_of_the_loops_are_destroyed_while_all_loops_exist) {
   group.stop();
   group.join();
   EXPECT_EQ(resumed, 3);
+}
+
+TEST_P(LoopGroups, do_nothing_in_a_forked_child) {
+  auto group = std::make_unique<LoopGroup>(of(2));
+  auto objects = std::make_unique<PerLoop<int>>(*group);
+  auto server = TcpServerGroup::listen(*group, Endpoint::parse("127.0.0.1:0").value()).value();
+  server.serve([](TcpStream) -> Task<> { co_return; });
+  EXPECT_EQ(test::in_child([&] {
+              server.stop();
+              {
+                const TcpServerGroup destroyed = std::move(server);
+              }
+              group->post_to_all([](EventLoop&) { std::abort(); });
+              if (group->for_each([](EventLoop&) { std::abort(); })) return 1;
+              objects.reset();
+              group->stop();
+              group->join();
+              group.reset();
+              return 0;
+            }),
+            0);
+  EXPECT_TRUE(group->for_each([](EventLoop&) {})) << "the parent is not affected";
+}
+
+TEST_P(LoopGroups, have_no_loops_in_a_forked_child) {
+  LoopGroup group(of(1));
+  // This style runs the statement in a forked child.
+  GTEST_FLAG_SET(death_test_style, "fast");
+  EXPECT_DEATH(group.next().post([] {}), "in a child after fork.* create the group after the fork");
 }
 
 TEST_P(LoopGroups, leave_nothing_open) {

@@ -47,6 +47,9 @@ struct LoopGroupOptions {
 ///
 /// Thread: all functions may be called from any thread, except join() and the destructor. These
 /// wait for the group's threads, so they must be called from a thread outside the group.
+/// Fork: a child after fork(2) has none of the threads. Create the group after the fork, also after
+/// daemon(3). In a child of an older group, the functions that return a loop abort, and the others,
+/// join() and the destructor included, have no effect.
 /// Errors: an exception thrown by a callback stops the whole group, and join() rethrows it. If
 /// join() is not called, the destructor terminates the program, as an exception in a std::thread
 /// would.

@@ -54,9 +54,7 @@ class StrikeRegister::Memory {
   /// parent may have used it during fork(2).
   void keep(Memory* of_parent) noexcept { of_parent_.reset(of_parent); }
 
-  [[nodiscard]] bool is_of_this_process() const noexcept {
-    return process_ == base::process_number();
-  }
+  [[nodiscard]] bool is_of_this_process() const noexcept { return process_.is_current(); }
   [[nodiscard]] const Identifier& identifier() const noexcept { return identifier_; }
   [[nodiscard]] bool accept(std::span<const unsigned char> random, std::int64_t now_s) noexcept;
 
@@ -64,7 +62,7 @@ class StrikeRegister::Memory {
   [[nodiscard]] std::uint64_t hash_of(std::span<const unsigned char> random) const noexcept;
   [[nodiscard]] bool begin_period(std::int64_t number) noexcept;
 
-  const unsigned process_ = base::process_number();
+  const base::CreatingProcess process_;
   std::unique_ptr<Memory> of_parent_;
   Identifier identifier_{};
   bool usable_ = false;  ///< The identifier is random.
@@ -76,7 +74,6 @@ class StrikeRegister::Memory {
 
 StrikeRegister::StrikeRegister(std::int64_t (*now_s)() noexcept)
     : now_s_(now_s != nullptr ? now_s : &seconds_of_day_clock) {
-  base::count_forks();
   memory_ = new Memory;
 }
 
