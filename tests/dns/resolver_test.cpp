@@ -1,6 +1,7 @@
 // The resolver in a simulation: a client, and name servers on other hosts.
 #include <netdb.h>
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -148,6 +149,27 @@ TEST_F(DnsResolving, limits_the_queries_in_flight) {
     simulation.run_for(10s);
     EXPECT_EQ(ended, 100) << limit;
   }
+}
+
+TEST_F(DnsResolving, queries_that_wait_for_the_limit_can_be_cancelled) {
+  dns::Resolver& limited = make({.queries_max = 3});
+  TaskScope ended_early(*loop);
+  TaskScope scope(*loop);
+  std::vector<int> ended;
+  for (int i = 0; i < 100; ++i) {
+    const std::string name = "n" + std::to_string(i) + ".example.org";
+    servers[0]->add(a_record(name, {10, 0, 0, 1}));
+    (i % 4 == 0 ? scope : ended_early).spawn([&, name, i]() -> Task<> {
+      const auto found = co_await limited.resolve(name, 80, AddressFamily::v4);
+      if (found) ended.push_back(i);
+    });
+  }
+  ended_early.request_stop();
+  simulation.run_for(10s);
+  EXPECT_TRUE(ended_early.empty());
+  EXPECT_EQ(ended.size(), 25U);
+  EXPECT_TRUE(std::ranges::all_of(ended, [](int i) { return i % 4 == 0; }));
+  EXPECT_EQ(limited.stats().in_flight, 0U);
 }
 
 TEST_F(DnsResolving, keeps_answers_exactly_for_their_time_to_live) {

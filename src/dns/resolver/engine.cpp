@@ -110,15 +110,13 @@ Cache::Hit Engine::look_up(const QuestionKey& key, Waiter& waiter) {
   Query& query = *found->second;
   ++waiting_;
   query.add(waiter);
+  if (started_ >= options_.queries_max) {
+    queued_.push_back(query);
+    return {};
+  }
+  ++started_;
   try {
-    // drop() expects that a query counts as started or is queued.
-    ++started_;
-    if (started_ > options_.queries_max) {
-      queued_.push_back(&query);
-      --started_;
-    } else {
-      query.start();
-    }
+    query.start();
   } catch (...) {
     waiter.leave();  // Drops the query.
     throw;
@@ -157,14 +155,17 @@ void Engine::end(Query& query, const AnswerPointer& answer) noexcept {
 void Engine::drop(Query& query) noexcept {
   if (ends_) return;
   const auto dropped = queries_.extract(queries_.find(query.key()));
-  if (std::erase(queued_, &query) == 0) --started_;
+  if (query.linked())
+    query.unlink();
+  else
+    --started_;
   start_queued();
 }
 
 void Engine::start_queued() noexcept {
   while (!queued_.empty() && started_ < options_.queries_max) {
     Query& next = *queued_.front();
-    queued_.erase(queued_.begin());
+    next.unlink();
     ++started_;
     next.start_or_retry();
   }

@@ -153,7 +153,7 @@ class Engine : private detail::ListHook<Engine> {
   std::shared_ptr<ServerSet> retired_;  ///< Linked by `next_retired`.
   detail::IntrusiveList<EngineReference> references_;
   Queries queries_{0, hash_};
-  std::vector<Query*> queued_;  ///< Not started, because too many are in flight.
+  detail::IntrusiveList<Query> queued_;  ///< Not started, because too many are in flight.
   std::size_t started_ = 0;
   std::size_t waiting_ = 0;
   std::vector<UdpPort*> to_flush_;

@@ -44,7 +44,8 @@ class Waiter : private detail::ListHook<Waiter> {
   Query* query_ = nullptr;
 };
 
-class Query {
+/// In a list of the engine until it is started.
+class Query : public detail::ListHook<Query> {
  public:
   /// Refers to `key`.
   Query(Engine& engine, std::string_view key);

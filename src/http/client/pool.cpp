@@ -40,9 +40,9 @@ void IdleRead::completed() {
 /// A waiting request, in a queue until it has been granted a lease or has ended.
 class Pool::Waiting {
  public:
-  Waiting(Pool& pool, const Origin& origin, std::deque<Waiter*>& queue)
+  Waiting(Pool& pool, const Origin& origin, WaiterQueue& queue) noexcept
       : pool_(pool), queue_(queue), waiter_(pool.loop_, origin) {
-    queue_.push_back(&waiter_);
+    queue_.push_back(waiter_);
     ++pool_.waiting_;
   }
   Waiting(const Waiting&) = delete;
@@ -50,7 +50,7 @@ class Pool::Waiting {
   ~Waiting() {
     --pool_.waiting_;
     if (!waiter_.granted.is_set()) {
-      std::erase(queue_, &waiter_);
+      queue_.remove(waiter_);
     } else if (waiter_.has_promise) {
       // The task ended before it opened a connection.
       take_promise();
@@ -69,7 +69,7 @@ class Pool::Waiting {
 
  private:
   Pool& pool_;
-  std::deque<Waiter*>& queue_;
+  WaiterQueue& queue_;
   Waiter waiter_;
 };
 
@@ -171,22 +171,21 @@ void Pool::wake_blocked() noexcept {
   const std::size_t limit = std::max<std::size_t>(options_.connections_max, 1);
   if (open_ + promised_ >= limit) return;
   Waiter& next = *blocked_.front();
-  blocked_.pop_front();
+  blocked_.remove(next);
   next.has_promise = true;
   ++promised_;
   next.granted.set();
 }
 
 bool Pool::grant_to_blocked(PooledConnection& pooled) noexcept {
-  if (blocked_.empty()) return false;
-  const auto last =
-      blocked_.begin() + static_cast<std::ptrdiff_t>(std::min(blocked_.size(), looked_at_max));
-  const auto found = std::find_if(blocked_.begin(), last, [&pooled](const Waiter* waiter) {
-    return waiter->origin == pooled.origin.position->first;
-  });
-  if (found == last) return false;
-  Waiter& next = **found;
-  blocked_.erase(found);
+  Waiter* found = blocked_.front();
+  for (std::size_t seen = 1; found != nullptr; ++seen, found = blocked_.after(*found)) {
+    if (found->origin == pooled.origin.position->first) break;
+    if (seen == looked_at_max) return false;
+  }
+  if (found == nullptr) return false;
+  Waiter& next = *found;
+  blocked_.remove(next);
   next.lease = Lease(shared_from_this(), pooled);
   next.granted.set();
   return true;
@@ -243,10 +242,10 @@ PooledConnection& Pool::add(OriginState& origin) {
 }
 
 bool Pool::grant(PooledConnection& pooled) noexcept {
-  std::deque<Waiter*>& waiting = pooled.origin.waiting;
+  WaiterQueue& waiting = pooled.origin.waiting;
   if (waiting.empty()) return false;
   Waiter& next = *waiting.front();
-  waiting.pop_front();
+  waiting.remove(next);
   next.lease = Lease(shared_from_this(), pooled);
   next.granted.set();
   return true;
@@ -362,7 +361,7 @@ void Pool::open_for_waiting(OriginState& origin) noexcept {
            make_room(true)) {
       Waiter& next = *origin.waiting.front();
       PooledConnection& added = add(origin);
-      origin.waiting.pop_front();
+      origin.waiting.remove(next);
       next.lease = Lease(shared_from_this(), added);
       next.granted.set();
     }

@@ -7,7 +7,6 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <list>
 #include <map>
 #include <memory>
@@ -19,6 +18,7 @@
 
 #include <tambour/base/clock.h>
 #include <tambour/bytes/buffer.h>
+#include <tambour/detail/intrusive_list.h>
 #include <tambour/detail/namespaces.h>
 #include <tambour/http/client.h>
 #include <tambour/loop/event_loop.h>
@@ -145,7 +145,7 @@ class Lease {
 };
 
 /// A request that waits for a slot.
-struct Waiter {
+struct Waiter : tambour::detail::ListHook<Waiter> {
   Waiter(EventLoop& loop, const Origin& wanted) : origin(wanted), granted(loop) {}
   const Origin& origin;
   TaskEvent granted;
@@ -153,10 +153,37 @@ struct Waiter {
   bool has_promise = false;  ///< Instead of a lease: the request may open a connection.
 };
 
+/// Requests that wait, the first one the longest. A request that ends early leaves in constant
+/// time.
+class WaiterQueue {
+ public:
+  [[nodiscard]] bool empty() const noexcept { return waiters_.empty(); }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  /// Null if the queue is empty.
+  [[nodiscard]] Waiter* front() const noexcept { return waiters_.front(); }
+  /// Null after the last one.
+  [[nodiscard]] Waiter* after(const Waiter& waiter) const noexcept {
+    return waiters_.after(waiter);
+  }
+
+  void push_back(Waiter& waiter) noexcept {
+    waiters_.push_back(waiter);
+    ++size_;
+  }
+  void remove(Waiter& waiter) noexcept {
+    waiter.unlink();
+    --size_;
+  }
+
+ private:
+  tambour::detail::IntrusiveList<Waiter> waiters_;
+  std::size_t size_ = 0;
+};
+
 struct OriginState {
   std::map<Origin, OriginState>::iterator position;
   std::list<PooledConnection> connections;  ///< The one that was released last is the last.
-  std::deque<Waiter*> waiting;
+  WaiterQueue waiting;
   std::size_t opening = 0;  ///< Connections that are not connected yet.
 };
 
@@ -246,7 +273,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
   std::size_t open_ = 0;
   /// Requests that wait until there are fewer connections to all origins. Not in the queue of their
   /// origin, which may have no connection that could wake them up.
-  std::deque<Waiter*> blocked_;
+  WaiterQueue blocked_;
   std::size_t promised_ = 0;  ///< Connections that requests may open which were woken up.
   std::size_t waiting_ = 0;   ///< Requests of all queues.
   bool shut_down_ = false;
