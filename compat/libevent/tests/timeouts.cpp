@@ -8,6 +8,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -149,6 +150,30 @@ TEST_P(Timeouts, of_a_polling_loop_do_not_spin) {
       event_base_loop(base.get(), EVLOOP_NO_EXIT_ON_EMPTY);
     }
     EXPECT_GE(Clock::now() - started, iterations * period);
+  }
+}
+
+/// A persistent event is added again with its timeout, which may lie near the end of time.
+TEST_P(Timeouts, of_any_length_are_renewed) {
+  constexpr auto longest = std::numeric_limits<time_t>::max();
+  constexpr auto most = std::numeric_limits<suseconds_t>::max();
+  for (const timeval time :
+       {timeval{.tv_sec = longest, .tv_usec = 0}, timeval{.tv_sec = longest, .tv_usec = most},
+        timeval{.tv_sec = longest / 2, .tv_usec = 999'999},
+        timeval{.tv_sec = 0, .tv_usec = most}}) {
+    Timeout timeout(base.get(), 0us);
+    event_assign(timeout.handle, base.get(), -1, EV_PERSIST, &Timeout::expired, &timeout);
+    ASSERT_EQ(event_add(timeout.handle, &time), 0);
+    for (int i = 1; i <= 3; ++i) {
+      event_active(timeout.handle, EV_TIMEOUT, 1);
+      event_base_loop(base.get(), EVLOOP_NONBLOCK);
+      EXPECT_EQ(timeout.count, i) << "invoked once for each activation";
+      timeval due{};
+      EXPECT_NE(event_pending(timeout.handle, EV_TIMEOUT, &due), 0);
+      timeval now{};
+      event_base_gettimeofday_cached(base.get(), &now);
+      EXPECT_GT(due.tv_sec, now.tv_sec + 1'000'000) << "still in the far future";
+    }
   }
 }
 
