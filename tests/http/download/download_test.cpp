@@ -213,6 +213,16 @@ TEST_F(Downloads, without_a_validator_each_attempt_begins_again) {
   EXPECT_EQ(contents(), text) << "the file of the first download";
 }
 
+TEST_F(Downloads, beginning_again_is_no_progress) {
+  // A server that ignores ranges, and always fails after the same bytes.
+  answers = {whole(text, 7, tag)};
+  DownloadOptions options = fast();
+  options.retry.attempts_max = 3;
+  EXPECT_EQ(error_of(download(std::move(options))), Error(StreamError::truncated).message());
+  EXPECT_EQ(requests.size(), 4U) << "the first one made progress";
+  EXPECT_EQ(requests.back(), "bytes=7-|\"v1\"");
+}
+
 TEST_F(Downloads, later_calls_continue) {
   answers = {whole(text, 7, tag)};
   EXPECT_EQ(error_of(download(once())), Error(StreamError::truncated).message());
