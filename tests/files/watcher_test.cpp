@@ -183,6 +183,24 @@ TEST_P(Watchers, are_arguments_of_select) {
   expect(Change::created, *id, "x", true);
 }
 
+/// A directory that changes all the time does not keep the loop from its other work.
+TEST_P(Watchers, let_other_callbacks_run) {
+  ASSERT_TRUE(watcher.watch(a));
+  bool has_run = false;
+  loop().post([&] { has_run = true; });
+  run([](std::string path, fs::Watcher& from, const bool& ends) -> Task<> {
+    int received = 0;
+    while (!ends) {
+      ::mkdir(path.c_str(), 0755);
+      const auto made = co_await from.next();
+      ::rmdir(path.c_str());
+      const auto removed = co_await from.next();
+      if (!made || !removed || ++received > 10'000) break;
+    }
+    EXPECT_TRUE(ends) << received;
+  }(a + "/x", watcher, has_run));
+}
+
 TEST_P(Watchers, forget_what_is_unwatched) {
   const auto first = watcher.watch(a);
   const auto second = watcher.watch(b);

@@ -201,6 +201,26 @@ TEST_F(Http2Budgets, frames_that_advance_nothing_end_the_connection) {
       calm);
 }
 
+/// A server that has refused a stream may still receive frames of it, but not without end.
+TEST_F(Http2Budgets, headers_of_refused_streams_end_the_connection) {
+  http::ServerOptions options;
+  options.http_2.streams_max = 1;
+  options.http_2.idle_frames_max = 100;
+  serve(wait_long, options);
+  const auto lines_after = [this](int repeated) {
+    return talk([repeated](Http2Client& client) {
+      client.get(1, "/");
+      client.request(3, http::Method::post, "/", false);
+      for (int i = 0; i < repeated; ++i) client.trailers(3, {{"a", "b"}});
+    });
+  };
+  EXPECT_EQ(lines_after(50),
+            "RST_STREAM 3 REFUSED_STREAM\nHEADERS 1 200 content-length=5\nDATA 1 hello end\n");
+  EXPECT_EQ(stats().idle_frame_floods, 0);
+  EXPECT_EQ(last_line(lines_after(130)), "GOAWAY 3 ENHANCE_YOUR_CALM");
+  EXPECT_EQ(stats().idle_frame_floods, 1);
+}
+
 TEST_F(Http2Budgets, a_field_block_has_few_continuations) {
   serve(hello);
   const std::string lines = talk([](Http2Client& client) {
