@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <condition_variable>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <source_location>
@@ -124,6 +125,11 @@ class LoopGroupState {
   bool for_each(Callback<void(EventLoop&)> function);
   void post_to_all(Callback<void(EventLoop&)> function);
   void stop() noexcept;
+  /// In a child after fork(2), whose parent's threads may have been using the loops meanwhile.
+  static void leak(std::shared_ptr<LoopGroupState> state) noexcept {
+    std::shared_ptr<LoopGroupState>& owner = state->itself_;
+    owner = std::move(state);
+  }
   /// Waits for the threads and returns the first exception that one of them threw.
   std::exception_ptr end() noexcept;
 
@@ -163,6 +169,7 @@ class LoopGroupState {
   bool joined_ = false;
   std::exception_ptr thrown_;
   std::source_location created_at_;
+  std::shared_ptr<LoopGroupState> itself_;  ///< After leak(), so that it is never destroyed.
 };
 
 thread_local constinit const LoopGroupState* LoopGroupState::of_this_thread = nullptr;
@@ -375,8 +382,7 @@ Result<std::unique_ptr<LoopGroup>> LoopGroup::open(const LoopGroupOptions& optio
 LoopGroup::~LoopGroup() {
   state_->check_outside("LoopGroup::~LoopGroup() was called", "destroy it on another thread");
   if (!state_->has_threads()) {
-    // Threads of the parent may have been using the loops during the fork: leak them.
-    static_cast<void>(new std::shared_ptr(std::move(state_)));
+    detail::threads::LoopGroupState::leak(std::move(state_));
     return;
   }
   stop();

@@ -192,10 +192,10 @@ TEST_P(Watchers, let_other_callbacks_run) {
     int received = 0;
     while (!ends) {
       ::mkdir(path.c_str(), 0755);
-      const auto made = co_await from.next();
+      const auto creation = co_await from.next();
       ::rmdir(path.c_str());
-      const auto removed = co_await from.next();
-      if (!made || !removed || ++received > 10'000) break;
+      const auto removal = co_await from.next();
+      if (!creation || !removal || ++received > 10'000) break;
     }
     EXPECT_TRUE(ends) << received;
   }(a + "/x", watcher, has_run));

@@ -156,11 +156,11 @@ TEST_P(Timeouts, of_a_polling_loop_do_not_spin) {
 /// A persistent event is added again with its timeout, which may lie near the end of time.
 TEST_P(Timeouts, of_any_length_are_renewed) {
   constexpr auto longest = std::numeric_limits<time_t>::max();
-  constexpr auto most = std::numeric_limits<suseconds_t>::max();
+  constexpr auto usec_max = std::numeric_limits<suseconds_t>::max();
   for (const timeval time :
-       {timeval{.tv_sec = longest, .tv_usec = 0}, timeval{.tv_sec = longest, .tv_usec = most},
+       {timeval{.tv_sec = longest, .tv_usec = 0}, timeval{.tv_sec = longest, .tv_usec = usec_max},
         timeval{.tv_sec = longest / 2, .tv_usec = 999'999},
-        timeval{.tv_sec = 0, .tv_usec = most}}) {
+        timeval{.tv_sec = 0, .tv_usec = usec_max}}) {
     Timeout timeout(base.get(), 0us);
     event_assign(timeout.handle, base.get(), -1, EV_PERSIST, &Timeout::expired, &timeout);
     ASSERT_EQ(event_add(timeout.handle, &time), 0);
