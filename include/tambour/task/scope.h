@@ -229,7 +229,8 @@ class TaskScope final : private detail::TaskObserver {
   /// Waits up to `grace` until all tasks have ended, asks the remaining ones to stop, and waits for
   /// these. If the awaiting task is asked to stop, the remaining ones are asked at once; it still
   /// waits until they have ended. Throws the first exception of a task, like join(). Must not be
-  /// awaited by a task of this scope, which would wait for itself: aborts with a message.
+  /// awaited by a task of this scope, which would wait for itself: aborts with a message. The scope
+  /// must exist until the wait has ended.
   Task<> shut_down(Duration grace);
 
  private:
