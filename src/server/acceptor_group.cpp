@@ -176,6 +176,7 @@ void AcceptorGroup::close_listeners(std::vector<Listener>& listeners) noexcept {
 }
 
 Result<std::vector<UniqueFd>> AcceptorGroup::copy_listeners() {
+  if (!process_.is_current()) return base::failure(ECANCELED);
   std::vector<UniqueFd> copies;
   const std::lock_guard lock(mutex_);
   for (const int listener : listeners_) {
@@ -215,6 +216,7 @@ void AcceptorGroup::wait_for_destruction() noexcept {
 }
 
 Task<> AcceptorGroup::shut_down(std::shared_ptr<AcceptorGroup> self, Duration grace) {
+  if (!self->process_.is_current()) co_return;
   const TaskContext& context = co_await this_task;
   EventLoop& loop = *context.loop;
   if (const Acceptor* local = self->acceptor_on(loop); local != nullptr && local->runs(context))

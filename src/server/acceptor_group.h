@@ -84,7 +84,8 @@ class AcceptorGroup final : public std::enable_shared_from_this<AcceptorGroup> {
 
   void add_listener(int descriptor);
   void close_listeners(std::vector<Listener>& listeners) noexcept;
-  /// Returns duplicates of the listeners of all acceptors.
+  /// Returns duplicates of the listeners of all acceptors. Fails with ECANCELED in a child after
+  /// fork(2).
   [[nodiscard]] Result<std::vector<UniqueFd>> copy_listeners();
   void keep_path() noexcept { keeps_path_ = true; }
 
@@ -95,6 +96,7 @@ class AcceptorGroup final : public std::enable_shared_from_this<AcceptorGroup> {
   /// Waits until all acceptors have been destroyed, but not in a child after fork(2), in which they
   /// are kept.
   void wait_for_destruction() noexcept;
+  /// Has no effect in a child after fork(2).
   static Task<> shut_down(std::shared_ptr<AcceptorGroup> self, Duration grace);
 
   void begin_serving() noexcept;

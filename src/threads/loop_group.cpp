@@ -89,10 +89,15 @@ class LoopGroupState {
   [[nodiscard]] std::size_t take_next_index() noexcept {
     return next_index_.fetch_add(1, std::memory_order_relaxed) % members_.size();
   }
-  [[nodiscard]] bool in_group_thread() const noexcept { return of_this_thread == this; }
   /// False in a child after fork(2): the threads do not exist there, and one of them may have held
   /// the lock.
-  [[nodiscard]] bool has_threads() const noexcept { return process_.is_current(); }
+  [[nodiscard]] bool is_of_this_process() const noexcept { return process_.is_current(); }
+  /// A child that one of the threads has forked is not in the group.
+  [[nodiscard]] bool in_group_thread() const noexcept {
+    return of_this_thread == this && is_of_this_process();
+  }
+  /// Expires when the group is destroyed, also if this state is leaked.
+  [[nodiscard]] std::weak_ptr<const void> lifetime() const noexcept { return exists_; }
   [[nodiscard]] std::size_t this_index() const noexcept {
     return in_group_thread() ? index_of_this_thread : members_.size();
   }
@@ -108,7 +113,7 @@ class LoopGroupState {
   /// The loop of a member; `function` is the public function that the program called, for the
   /// message.
   [[nodiscard]] EventLoop& loop_at(std::size_t index, const char* function) const noexcept {
-    if (!has_threads()) [[unlikely]]
+    if (!is_of_this_process()) [[unlikely]]
       base::fail_check(
           "LoopGroup::%s() was called in a child after fork(2), in which the threads of the group "
           "(created in %s:%u) do not exist; create the group after the fork",
@@ -127,7 +132,8 @@ class LoopGroupState {
   void stop() noexcept;
   /// In a child after fork(2), whose parent's threads may have been using the loops meanwhile.
   static void leak(std::shared_ptr<LoopGroupState> state) noexcept {
-    std::shared_ptr<LoopGroupState>& owner = state->itself_;
+    state->exists_.reset();
+    std::shared_ptr<LoopGroupState>& owner = state->leaked_self_;
     owner = std::move(state);
   }
   /// Waits for the threads and returns the first exception that one of them threw.
@@ -169,7 +175,8 @@ class LoopGroupState {
   bool joined_ = false;
   std::exception_ptr thrown_;
   std::source_location created_at_;
-  std::shared_ptr<LoopGroupState> itself_;  ///< After leak(), so that it is never destroyed.
+  std::shared_ptr<const void> exists_ = std::make_shared<char>();
+  std::shared_ptr<LoopGroupState> leaked_self_;  ///< After leak(), so that it is never destroyed.
 };
 
 thread_local constinit const LoopGroupState* LoopGroupState::of_this_thread = nullptr;
@@ -262,7 +269,7 @@ void LoopGroupState::note_exception() noexcept {
 
 void LoopGroupState::stop() noexcept {
   // A child after fork(2) would wake up the loops of its parent.
-  if (!has_threads() || stopping_.exchange(true)) return;
+  if (!is_of_this_process() || stopping_.exchange(true)) return;
   for (Member& member : members_) member.stopper->send();
   stopped_ = true;
   stopped_.notify_all();
@@ -327,7 +334,7 @@ class LoopGroupState::Call {
 bool LoopGroupState::for_each(Callback<void(EventLoop&)> function) {
   check_outside("LoopGroup::for_each(), or the destructor of a server of the group, was called",
                 "use post_to_all(), or destroy the server on another thread");
-  if (!has_threads()) return false;
+  if (!is_of_this_process()) return false;
   const auto call = std::make_shared<Call>(*this, std::move(function));
   {
     // No loop is destroyed while the lock is held.
@@ -353,7 +360,7 @@ bool LoopGroupState::for_each(Callback<void(EventLoop&)> function) {
 }
 
 void LoopGroupState::post_to_all(Callback<void(EventLoop&)> function) {
-  if (!has_threads()) return;
+  if (!is_of_this_process()) return;
   const auto shared = std::make_shared<const Callback<void(EventLoop&)>>(std::move(function));
   const std::lock_guard lock(mutex_);
   if (joined_) return;
@@ -381,7 +388,7 @@ Result<std::unique_ptr<LoopGroup>> LoopGroup::open(const LoopGroupOptions& optio
 
 LoopGroup::~LoopGroup() {
   state_->check_outside("LoopGroup::~LoopGroup() was called", "destroy it on another thread");
-  if (!state_->has_threads()) {
+  if (!state_->is_of_this_process()) {
     detail::threads::LoopGroupState::leak(std::move(state_));
     return;
   }
@@ -422,6 +429,8 @@ std::size_t LoopGroup::index_of(const EventLoop& loop) const noexcept {
   return static_cast<std::size_t>(found - members.begin());
 }
 
+std::weak_ptr<const void> LoopGroup::lifetime() const noexcept { return state_->lifetime(); }
+
 std::size_t LoopGroup::index_of_this_thread() const noexcept { return state_->this_index(); }
 
 bool LoopGroup::in_group_thread() const noexcept { return state_->in_group_thread(); }
@@ -452,7 +461,7 @@ void LoopGroup::stop() noexcept { state_->stop(); }
 
 void LoopGroup::join() {
   state_->check_outside("LoopGroup::join() was called", "call stop() here, and join() on another");
-  if (!state_->has_threads()) return;
+  if (!state_->is_of_this_process()) return;
   if (const std::exception_ptr thrown = state_->end()) std::rethrow_exception(thrown);
 }
 

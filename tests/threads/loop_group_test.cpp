@@ -1,11 +1,17 @@
 // Loop groups: threads, round robin, and shutdown, on every backend.
 #include <tambour/threads/loop_group.h>
 
+#include <unistd.h>
+
 #include <array>
 #include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <thread>
@@ -132,26 +138,59 @@ TEST_P(LoopGroups, objects_of_the_loops_are_destroyed_while_all_loops_exist) {
   EXPECT_EQ(resumed, 3);
 }
 
+/// A group with everything that its threads use.
+struct UsedGroup {
+  explicit UsedGroup(const LoopGroupOptions& options)
+      : group(std::make_unique<LoopGroup>(options)),
+        objects(std::make_unique<PerLoop<int>>(*group)),
+        server(TcpServerGroup::listen(*group, Endpoint::loopback_v4(0)).value()) {
+    server->serve([](TcpStream) -> Task<> { co_return; });
+  }
+
+  /// Uses and destroys all, in a child.
+  int end_in_child() {
+    ::alarm(60);  // Ends the child if it waits for a thread.
+    EventLoop loop;
+    spawn(loop, server->shut_down(1s));
+    loop.run();
+    server->stop();
+    const auto copies = server->copy_listeners();
+    if (copies || copies.error() != system_error(ECANCELED)) return 1;
+    server.reset();
+    group->post_to_all([](EventLoop&) { std::abort(); });
+    if (group->for_each([](EventLoop&) { std::abort(); })) return 2;
+    group->stop();
+    group->join();
+    group.reset();
+    objects.reset();
+    return 0;
+  }
+
+  std::unique_ptr<LoopGroup> group;
+  std::unique_ptr<PerLoop<int>> objects;
+  std::optional<TcpServerGroup> server;
+};
+
 TEST_P(LoopGroups, do_nothing_in_a_forked_child) {
-  auto group = std::make_unique<LoopGroup>(of(2));
-  auto objects = std::make_unique<PerLoop<int>>(*group);
-  auto server = TcpServerGroup::listen(*group, Endpoint::parse("127.0.0.1:0").value()).value();
-  server.serve([](TcpStream) -> Task<> { co_return; });
-  EXPECT_EQ(test::in_child([&] {
-              server.stop();
-              {
-                const TcpServerGroup destroyed = std::move(server);
-              }
-              group->post_to_all([](EventLoop&) { std::abort(); });
-              if (group->for_each([](EventLoop&) { std::abort(); })) return 1;
-              objects.reset();
-              group->stop();
-              group->join();
-              group.reset();
-              return 0;
-            }),
-            0);
-  EXPECT_TRUE(group->for_each([](EventLoop&) {})) << "the parent is not affected";
+  UsedGroup used(of(2));
+  const auto wakeups = [&used] {
+    std::atomic<std::uint64_t> sum = 0;
+    EXPECT_TRUE(used.group->for_each([&sum](EventLoop& loop) { sum += loop.stats().wakeups; }));
+    return sum.load();
+  };
+  wakeups();
+  const std::uint64_t before = wakeups();
+  EXPECT_EQ(test::in_child([&used] { return used.end_in_child(); }), 0);
+  EXPECT_LE(wakeups(), before + 2) << "each loop was woken up by for_each() only";
+}
+
+TEST_P(LoopGroups, do_nothing_in_a_child_of_one_of_their_threads) {
+  UsedGroup used(of(2));
+  used.group->for_each([&used](EventLoop& loop) {
+    if (&loop == &(*used.group)[1]) {
+      EXPECT_EQ(test::in_child([&used] { return used.end_in_child(); }), 0);
+    }
+  });
 }
 
 TEST_P(LoopGroups, have_no_loops_in_a_forked_child) {

@@ -47,9 +47,9 @@ struct LoopGroupOptions {
 ///
 /// Thread: all functions may be called from any thread, except join() and the destructor. These
 /// wait for the group's threads, so they must be called from a thread outside the group.
-/// Fork: a child after fork(2) has none of the threads. Create the group after the fork, also after
-/// daemon(3). In a child of an older group, the functions that return a loop abort, and the others,
-/// join() and the destructor included, have no effect.
+/// Fork: the threads do not exist in a child after fork(2). Create the group after fork(2) or
+/// daemon(3). In the child, functions of a group of the parent that return a loop abort with a
+/// message; the others, join() and the destructor included, have no effect.
 /// Errors: an exception thrown by a callback stops the whole group, and join() rethrows it. If
 /// join() is not called, the destructor terminates the program, as an exception in a std::thread
 /// would.
@@ -100,7 +100,7 @@ class LoopGroup {
   [[nodiscard]] std::size_t index_of_this_thread() const noexcept;
 
   /// Expires when the group is destroyed: for objects that refer to the group and may outlive it.
-  [[nodiscard]] std::weak_ptr<const void> lifetime() const noexcept { return state_; }
+  [[nodiscard]] std::weak_ptr<const void> lifetime() const noexcept;
 
   /// True if the calling thread belongs to the group.
   [[nodiscard]] bool in_group_thread() const noexcept;
