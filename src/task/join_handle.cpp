@@ -95,8 +95,8 @@ void JoinHandleBase::drop() noexcept {
   if (state_ != State::empty) core().check_thread_unless_closed(core().created_at());
   if (JoinWait* const join = std::exchange(join_, nullptr)) {
     join->handle_ = nullptr;
-    // Unless its task has been resumed. Later, no stop request may use the core: the handle no
-    // longer keeps it.
+    // If the task of the wait has been resumed, there is nothing to complete. Otherwise it
+    // completes now: the handle no longer keeps the core for a later stop request.
     if (join->linked()) join->complete(ECANCELED);
   }
   if (task_ != nullptr) std::exchange(task_, nullptr)->set_observer(*scope_);

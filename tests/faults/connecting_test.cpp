@@ -26,7 +26,7 @@ UniqueFd new_socket() {
   return UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
-/// A socket that listens, whose connections nothing accepts.
+/// A socket that listens.
 class Listener {
  public:
   explicit Listener(int backlog) {
@@ -47,6 +47,10 @@ class Listener {
     }
   }
   [[nodiscard]] const Endpoint& endpoint() const { return endpoint_; }
+  /// Makes room for further connections.
+  void close_accepted() const {
+    while (UniqueFd(::accept(socket_.get(), nullptr, nullptr)).is_open()) continue;
+  }
 
  private:
   UniqueFd socket_ = new_socket();
@@ -76,6 +80,8 @@ class Connecting : public test::OnEveryBackend {
       return "no memory";
     }
     EXPECT_NO_THROW(loop().run()) << "only the caller of connect() gets the exception";
+    open_.close_accepted();
+    other_.close_accepted();
     return result;
   }
 

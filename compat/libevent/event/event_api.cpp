@@ -191,7 +191,7 @@ int event_add_nolock_(event* ev, const timeval* timeout, int is_absolute) {
       ev->ev_timeout.tv_usec |=
           static_cast<suseconds_t>(le::common::bits(*timeout) & ~le::common::microseconds);
     } else {
-      ev->ev_timeout = le::to_timeval(now + le::microseconds_of_plain(*timeout));
+      ev->ev_timeout = le::to_timeval(now + le::microseconds_of_relative(*timeout));
     }
     if (moves) {
       base.timeouts.move(*ev);

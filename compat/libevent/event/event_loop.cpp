@@ -107,7 +107,7 @@ void renew(event_base& base, event& ev) {
   // The upper bits of a common timeout are not part of its time.
   const bool is_common = base.common_of(ev.ev_timeout) != nullptr;
   const std::int64_t delay =
-      is_common ? le::microseconds_of(interval) : le::microseconds_of_plain(interval);
+      is_common ? le::microseconds_of(interval) : le::microseconds_of_relative(interval);
   const bool by_timeout = (ev.ev_res & EV_TIMEOUT) != 0;
   std::int64_t at = (by_timeout ? le::microseconds_of(ev.ev_timeout) : now) + delay;
   if (at < now) at = now + delay;

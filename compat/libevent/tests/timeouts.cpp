@@ -153,7 +153,7 @@ TEST_P(Timeouts, of_a_polling_loop_do_not_spin) {
   }
 }
 
-/// A persistent event is added again with its timeout, which may lie near the end of time.
+/// A persistent event is added again with its timeout, which may be near the largest time_t.
 TEST_P(Timeouts, of_any_length_are_renewed) {
   constexpr auto longest = std::numeric_limits<time_t>::max();
   constexpr auto usec_max = std::numeric_limits<suseconds_t>::max();

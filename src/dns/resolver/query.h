@@ -44,7 +44,7 @@ class Waiter : private detail::ListHook<Waiter> {
   Query* query_ = nullptr;
 };
 
-/// In a list of the engine until it is started.
+/// In the queue of the engine while it waits to be started.
 class Query : public detail::ListHook<Query> {
  public:
   /// Refers to `key`.
