@@ -270,6 +270,27 @@ class Hidden {};
         (self.root / "docs/types.md").unlink()
         self.assert_fault("types", "docs/types.md:1", "must be `# Index of types`")
 
+    def test_nested_namespaces(self) -> None:
+        before = ("namespace detail::loop {\nint core_of(int loop);\n}  // namespace detail::loop\n"
+                  "namespace tls {\nclass Context;\n}\n\n/// Runs (once: always) tasks. Once.\n"
+                  "std::function<void(const Loop&)> all_events(int limit);\n\n")
+        begin = self.HEADER.index("/// Returns all events.")
+        header = self.HEADER[:begin] + self.HEADER[self.HEADER.index("}  // namespace tambour"):]
+        self.assertNotEqual(header, self.HEADER)
+        header = header.replace("namespace tambour {\n", "namespace tambour {\n" + before, 1)
+        self.write("include/tambour/loop/events.h", header)
+        self.write("docs/types.md", self.page.replace("Returns all events",
+                                                      "Runs (once: always) tasks"))
+        self.assert_clean("types")
+
+    def test_overloads_of_several_headers(self) -> None:
+        other = "loop/other.h"
+        self.write(f"include/tambour/{other}", "#pragma once\nnamespace tambour {\n/// Others.\n"
+                   "void all_events();\n}  // namespace tambour\n")
+        self.write("docs/types.md", self.page + f"| `all_events()` | [tambour/{other}]"
+                   f"(../include/tambour/{other}) | Others |\n")
+        self.assert_clean("types")
+
     def test_description(self) -> None:
         header = self.HEADER.replace("/// Returns all events.\n", "")
         self.write("include/tambour/loop/events.h", header)

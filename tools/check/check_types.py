@@ -13,8 +13,8 @@ def not_exported(tree: Tree) -> Iterator[Fault]:
         return
     exported = {line for line in tree.lines(MODULE) if line.startswith("using ")}
     for namespace, found in sorted(declared(tree).items()):
-        for name, entry in sorted((found.types | found.functions).items()):
-            if all(header.startswith("tambour/adapters/") for header in entry.headers):
+        for name, headers in sorted((found.types | found.functions).items()):
+            if all(header.startswith("tambour/adapters/") for header in headers):
                 continue
             if f"using {namespace}::{name};" not in exported:
                 yield Fault(MODULE, 1, f"must export {namespace}::{name}: run tools/write-module")
@@ -22,9 +22,10 @@ def not_exported(tree: Tree) -> Iterator[Fault]:
 
 def not_described(tree: Tree) -> Iterator[Fault]:
     for found in declared(tree).values():
-        for name, entry in sorted((found.types | found.functions).items()):
-            if not entry.text:
-                yield Fault(f"include/{min(entry.headers)}", 1, f"must describe {name} (`///`)")
+        for name, headers in sorted((found.types | found.functions).items()):
+            for header, text in sorted(headers.items()):
+                if not text:
+                    yield Fault(f"include/{header}", 1, f"must describe {name} (`///`)")
 
 
 def run(tree: Tree) -> Iterator[Fault]:

@@ -12,7 +12,8 @@ TYPE = re.compile(r"(?:class|struct|enum class|using|concept)(?: \[\[.*?\]\])? (
 TEMPLATE = re.compile(r"(template <|requires\b)")
 FUNCTION = re.compile(r"(?:\[\[.*?\]\] )?(?:inline |constexpr |extern )*"
                       r"(?!using|return|namespace|class|struct|enum|concept|template|requires)"
-                      r"[\w:][\w:<>,&*\[\] ]* [&*]?([a-z]\w*)\(")
+                      r"[\w:][\w:<>,&*\[\]().\x20]*? [&*]?([a-z]\w*)\(")
+QUOTED = re.compile(r"\([^()]*\)|\"[^\"]*\"|`[^`]*`")
 HEADER = """\
 # Index of types
 
@@ -24,21 +25,18 @@ This page is generated: after a change of the public headers, run `tools/write-t
 
 
 @dataclass
-class Entry:
-    headers: set[str]
-    text: str
-
-
-@dataclass
 class Namespace:
-    types: dict[str, Entry] = field(default_factory=dict)
-    functions: dict[str, Entry] = field(default_factory=dict)
+    """The descriptions of what a namespace declares, by name and header."""
+    types: dict[str, dict[str, str]] = field(default_factory=dict)
+    functions: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
 def sentence_of(comment: list[str]) -> str:
-    """The first sentence of a comment."""
+    """The first sentence of a comment, which ends before a colon, too."""
     text = re.sub(r"\s+", " ", " ".join(line.removeprefix("///").strip() for line in comment))
-    end = re.search(r"[.:](?: |$)", text.replace("e.g. ", "e.g.  "))
+    # Without the ends of sentences in parentheses and quotations.
+    plain = QUOTED.sub(lambda match: "x" * len(match[0]), text).replace("e.g. ", "e.g.  ")
+    end = re.search(r"[.:](?: |$)", plain)
     text = text[:end.start()] if end else text
     return text.replace("|", "\\|").strip()
 
@@ -55,37 +53,43 @@ def is_declared_in_advance(lines: list[str], number: int) -> bool:
 
 def read_header(header: str, lines: list[str], found: dict[str, Namespace]) -> None:
     """Adds what a header declares. The declarations of a namespace are not indented."""
-    scope: str | None = None
+    scopes: list[str] = []
+    begins: list[int] = []
     comment: list[str] = []
     for number, line in enumerate(lines):
         if match := NAMESPACE.match(line):
-            # A namespace of details inside another one ends with the same brace.
-            name = match[1]
-            scope = None if "detail" in name or not name.startswith("tambour") else name
+            scopes.append(match[1])
+            begins.append(number)
             comment = []
-        elif line.startswith("}  // namespace"):
-            scope = "tambour" if line == "}  // namespace detail" and scope is None else None
+        # A namespace of one line has no comment at its end.
+        elif line.startswith("}  // namespace") or (line == "}" and number - 2 in begins[-1:]):
+            scopes.pop()
+            begins.pop()
             comment = []
-        elif scope is None:
-            continue
         elif line.startswith("///"):
             comment.append(line)
-        elif TEMPLATE.match(line) or line.startswith("  requires"):
-            continue
-        else:
-            here = found.setdefault(scope, Namespace())
-            include = header.removeprefix("include/")
-            if match := TYPE.match(line):
-                if not (line.startswith(("class", "struct", "enum"))
-                        and is_declared_in_advance(lines, number)):
-                    here.types.setdefault(match[1], Entry({include}, sentence_of(comment)))
-            elif match := FUNCTION.match(line):
-                entry = here.functions.setdefault(match[1], Entry(set(), ""))
-                entry.headers.add(include)
-                # That of the first overload that has one.
-                entry.text = entry.text or sentence_of(comment)
+        elif not (TEMPLATE.match(line) or line.startswith("  requires")):
+            scope = "::".join(scopes)
+            if scope.startswith("tambour") and "detail" not in scope:
+                read_declaration(header, lines, number, sentence_of(comment),
+                                 found.setdefault(scope, Namespace()))
             if line and not line.startswith(("//", " ")):
                 comment = []
+
+
+def read_declaration(header: str, lines: list[str], number: int, text: str,
+                     found: Namespace) -> None:
+    """Adds what the line declares, if it declares anything."""
+    line = lines[number]
+    include = header.removeprefix("include/")
+    if match := TYPE.match(line):
+        if not (line.startswith(("class", "struct", "enum"))
+                and is_declared_in_advance(lines, number)):
+            found.types.setdefault(match[1], {}).setdefault(include, text)
+    elif match := FUNCTION.match(line):
+        # The first overload that has a description.
+        headers = found.functions.setdefault(match[1], {})
+        headers[include] = headers.get(include) or text
 
 
 def declared(tree: Tree) -> dict[str, Namespace]:
@@ -94,7 +98,7 @@ def declared(tree: Tree) -> dict[str, Namespace]:
     for header in tree.under("include/tambour/", suffixes=(".h",)):
         if not header.startswith("include/tambour/detail/"):
             read_header(header, tree.lines(header), found)
-    return found
+    return {name: scope for name, scope in found.items() if scope.types or scope.functions}
 
 
 def text_of(tree: Tree) -> str:
@@ -107,8 +111,8 @@ def text_of(tree: Tree) -> str:
                                     ("function", found[name].functions, "()")):
             if entries:
                 text += f"\n| {kind} | header | |\n|---|---|---|\n"
-            for entry, at in sorted(entries.items(), key=lambda item: item[0].lower()):
-                links = ", ".join(f"[{header}](../include/{header})"
-                                  for header in sorted(at.headers))
-                text += f"| `{entry}{call}` | {links} | {at.text} |\n"
+            for entry, headers in sorted(entries.items(), key=lambda item: item[0].lower()):
+                for header, description in sorted(headers.items()):
+                    text += (f"| `{entry}{call}` | [{header}](../include/{header}) | "
+                             f"{description} |\n")
     return text

@@ -33,10 +33,10 @@ struct PgError {
 template <class T = void>
 using PgResult = Result<T, PgError>;
 
-/// A PGresult: use libpq's functions for it, such as PQntuples(), with get().
+/// The rows of a query, a PGresult: use libpq's functions for it, such as PQntuples(), with get().
 using PgRows = std::unique_ptr<PGresult, decltype(&PQclear)>;
 
-/// A parameter of a query, as text; empty: NULL.
+/// The parameters of a query, as text; empty: NULL.
 using PgParameters = std::vector<std::optional<std::string>>;
 
 }  // namespace tambour::adapters

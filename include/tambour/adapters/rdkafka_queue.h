@@ -34,7 +34,7 @@ inline const std::error_category& kafka_category() noexcept {
   static const Category category;
   return category;
 }
-/// ECANCELED for messages that were purged.
+/// Converts a rd_kafka_resp_err_t to an Error: ECANCELED for messages that were purged.
 inline Error kafka_error(rd_kafka_resp_err_t code) noexcept {
   if (code == RD_KAFKA_RESP_ERR__PURGE_QUEUE || code == RD_KAFKA_RESP_ERR__PURGE_INFLIGHT)
     return system_error(ECANCELED);

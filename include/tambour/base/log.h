@@ -58,7 +58,7 @@ class LogField {
   bool is_text_ = false;
 };
 
-/// One record. It exists during the call of the sink.
+/// A record of the log. It exists during the call of the sink.
 struct LogRecord {
   LogLevel level = LogLevel::info;
   /// The part of the library: "server", "tls", "dns".
@@ -88,9 +88,9 @@ class LogSink {
   ~LogSink() = default;
 };
 
-/// Makes `sink` receive all records of the process, or no object if it is null, which is the
-/// default. Returns the former sink. A sink must exist until no thread uses the library any more:
-/// another thread may be calling it when it is replaced. Callable from any thread.
+/// Makes `sink` receive all records of the process. Null, the default: none are written. Returns
+/// the former sink. A sink must exist until no thread uses the library any more: another thread may
+/// be calling it when it is replaced. Callable from any thread.
 LogSink* set_log_sink(LogSink* sink) noexcept;
 
 /// Appends the record in the format logfmt, without an end of line:

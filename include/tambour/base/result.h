@@ -22,7 +22,7 @@
 
 namespace tambour {
 
-/// An error: a number and its category, which is std::system_category() for errno.
+/// A number with its category, which is std::system_category() for errno.
 using Error = std::error_code;
 
 template <class T = void, class E = Error>

@@ -21,7 +21,7 @@
 
 namespace tambour::dns {
 
-/// RFC 1035, section 4.1.1; RFC 6895. Codes above 15 require EDNS.
+/// The response code of a message: RFC 1035, section 4.1.1; RFC 6895. Codes above 15 require EDNS.
 enum class Rcode : std::uint16_t {
   no_error = 0,
   format_error = 1,

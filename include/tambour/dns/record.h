@@ -94,7 +94,7 @@ struct Txt {
   std::vector<std::string> strings;
   bool operator==(const Txt&) const = default;
 };
-/// RFC 2782.
+/// A server of a service: RFC 2782.
 struct Srv {
   std::uint16_t priority = 0;
   std::uint16_t weight = 0;
@@ -102,7 +102,7 @@ struct Srv {
   Name target;
   bool operator==(const Srv&) const = default;
 };
-/// RFC 3403. The strings have at most 255 bytes each.
+/// A rule that rewrites a name: RFC 3403. The strings have at most 255 bytes each.
 struct Naptr {
   std::uint16_t order = 0;
   std::uint16_t preference = 0;
@@ -112,14 +112,14 @@ struct Naptr {
   Name replacement;
   bool operator==(const Naptr&) const = default;
 };
-/// RFC 8659. The tag has 1 to 255 bytes.
+/// Which authorities may issue certificates for a domain: RFC 8659. The tag has 1 to 255 bytes.
 struct Caa {
   std::uint8_t flags = 0;
   std::string tag;
   std::string value;
   bool operator==(const Caa&) const = default;
 };
-/// RFC 6698.
+/// A certificate or key of a TLS server: RFC 6698.
 struct Tlsa {
   std::uint8_t usage = 0;
   std::uint8_t selector = 0;
@@ -162,8 +162,9 @@ struct UnknownData {
   bool operator==(const UnknownData&) const = default;
 };
 
-/// The alternative follows from dns::Record::type; dns::Svcb for both SVCB and HTTPS. Records of
-/// classes other than IN, and records without data in dynamic updates, have dns::UnknownData.
+/// The data of a record. The alternative follows from dns::Record::type; dns::Svcb for both SVCB
+/// and HTTPS. Records of classes other than IN, and records without data in dynamic updates, have
+/// dns::UnknownData.
 using Data =
     std::variant<UnknownData, A, Aaaa, Cname, Ptr, Ns, Soa, Mx, Txt, Srv, Naptr, Caa, Tlsa, Svcb>;
 

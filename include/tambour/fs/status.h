@@ -25,7 +25,8 @@ enum class Type : std::uint8_t {
   character_device,
 };
 
-/// Times are those of the file system; its clock may be that of another machine.
+/// The type, size, owner, permissions and times of a file. Times are those of the file system; its
+/// clock may be that of another machine.
 struct Status {
   Type type = Type::unknown;
   mode_t permissions = 0;  ///< The lower 12 bits of the mode: rwx, set-id and sticky bits.

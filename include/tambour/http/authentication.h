@@ -65,7 +65,7 @@ class Verifier {
 
 /// A user name and a password.
 using BasicVerifier = Verifier<BasicCredentials>;
-/// A token.
+/// Decides whether a bearer token is accepted.
 using BearerVerifier = Verifier<std::string>;
 
 /// Middleware that answers 401 with WWW-Authenticate unless the request has a user name and a

@@ -180,8 +180,8 @@ class BodySource {
   [[nodiscard]] virtual const Fields& trailers() const noexcept;
 };
 
-/// A request. Not an aggregate: GCC 12 destroys the members of an aggregate that is written in
-/// braces inside a co_await expression twice.
+/// A request that a Client sends. Not an aggregate: GCC 12 destroys the members of an aggregate
+/// that is written in braces inside a co_await expression twice.
 struct ClientRequest {
   ClientRequest() = default;
   /// A GET of the URL `to`, or a request with another method and a body.

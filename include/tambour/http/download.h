@@ -28,7 +28,8 @@
 
 namespace tambour::http {
 
-/// Not an aggregate, because of GCC 12: see ClientRequest.
+/// How download() requests, repeats and limits a download. Not an aggregate, because of GCC 12: see
+/// ClientRequest.
 struct DownloadOptions {
   DownloadOptions() noexcept {}  // NOLINT(modernize-use-equals-default)
 

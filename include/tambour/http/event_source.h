@@ -46,8 +46,8 @@ struct ReceivedEvent {
   std::string id{};    ///< The last id that the server has sent; empty: none.
 };
 
-/// Exceeding a limit ends the stream with an error, because the following bytes could not be
-/// parsed.
+/// The limits of an event stream that is read. Exceeding a limit ends the stream with an error,
+/// because the following bytes could not be parsed.
 struct EventLimits {
   /// Of a line, without its end.
   std::size_t line_bytes_max = std::size_t{1} * 1024 * 1024;

@@ -18,7 +18,7 @@
 
 namespace tambour::http {
 
-/// An event. Empty members are not sent.
+/// An event that a server sends. Empty members are not sent.
 struct ServerEvent {
   /// May contain any number of lines, whatever ends them; the client reads each line end as LF.
   /// Without data, the client dispatches no event, but keeps `id` and `retry`.

@@ -60,7 +60,7 @@ struct FileCacheStats {
   std::size_t open_files = 0;    ///< Descriptors in the caches now.
   std::size_t memory_bytes = 0;  ///< Counted for memory_bytes_max now.
 };
-/// Must be called on the loop's thread.
+/// The counters of the caches of serve_files() on a loop. Must be called on the loop's thread.
 [[nodiscard]] FileCacheStats file_cache_stats(EventLoop& loop) noexcept;
 
 /// A handler that sends the files of a directory, for a route whose last parameter is "path":
@@ -85,9 +85,8 @@ struct FileCacheStats {
 /// Memory: for each file of more than 64 KiB that is being sent, up to 64 KiB.
 [[nodiscard]] Handler serve_files(std::string folder, FileOptions options = {});
 
-/// Sends one file, in the same way but without a cache, for handlers that choose it themselves.
-/// `path` is not checked.
-/// The request must be GET or HEAD; others are answered with 405.
+/// Sends one file like serve_files(), but without a cache, for handlers that choose it themselves.
+/// `path` is not checked. The request must be GET or HEAD; others are answered with 405.
 [[nodiscard]] Task<> send_file(Request& request, Response& response, std::string path,
                                FileOptions options = {});
 

@@ -24,7 +24,8 @@ class MultipartParser;
 
 namespace tambour::http {
 
-/// The size of the whole form is limited by MessageLimits::body_bytes_max.
+/// The limits of the parts of a form. The size of the whole form is limited by
+/// MessageLimits::body_bytes_max.
 struct FormLimits {
   std::size_t parts_max = 1000;
   /// Of the fields of one part, of which there are at most 32.

@@ -14,8 +14,9 @@
 
 namespace tambour::http {
 
-/// Each limit applies to one connection. MessageLimits and the time limits of ServerOptions apply
-/// to HTTP/2 too; docs/limits.md lists what exceeding a limit causes.
+/// The limits of the HTTP/2 connections of a server. Each limit applies to one connection.
+/// MessageLimits and the time limits of ServerOptions apply to HTTP/2 too; docs/limits.md lists
+/// what exceeding a limit causes.
 struct Http2Options {
   /// Whether the server speaks HTTP/2. Over TLS, the context must offer "h2" too
   /// (tls::ServerOptions::alpn); without TLS, a client with prior knowledge sends the connection
@@ -86,8 +87,8 @@ struct Http2Options {
   Duration ping_timeout = std::chrono::seconds(20);
 };
 
-/// What the connections of a server that speak HTTP/2 have counted since it was created. Each
-/// member belongs to a limit of Http2Options, and docs/limits.md lists them.
+/// Counts of the HTTP/2 connections of a server since it was created. Each member belongs to a
+/// limit of Http2Options, and docs/limits.md lists them.
 struct Http2Stats {
   std::uint64_t connections = 0;          ///< All that have spoken HTTP/2.
   std::uint64_t refused_streams = 0;      ///< Because of streams_max.
@@ -117,8 +118,8 @@ enum class VersionChoice : std::uint8_t {
   http_2,
 };
 
-/// Each limit applies to one connection. MessageLimits and the time limits of ClientOptions apply
-/// to HTTP/2 too.
+/// The limits of the HTTP/2 connections of a client. Each limit applies to one connection.
+/// MessageLimits and the time limits of ClientOptions apply to HTTP/2 too.
 struct Http2ClientOptions {
   /// The maximum number of requests at the same time, if the server does not allow fewer. Further
   /// requests use another connection, or wait: ClientOptions::connections_per_origin_max. 0 counts
@@ -151,7 +152,7 @@ struct Http2ClientOptions {
   std::uint32_t idle_frames_max = 1000;
 };
 
-/// What has happened on all connections of a client that speak HTTP/2.
+/// Counts of the HTTP/2 connections of a client since it was created.
 struct Http2ClientStats {
   std::uint64_t connections = 0;
   std::uint64_t streams = 0;            ///< Requests that were sent.

@@ -81,7 +81,8 @@ struct HealthCheckOptions {
   unsigned unhealthy_threshold = 3;  ///< Failures in a row that make it unhealthy.
 };
 
-/// Passive checks: a server whose requests fail gets none for a while.
+/// When a server is left out because of failed requests: passive checks. A server whose requests
+/// fail gets none for a while.
 struct EjectionOptions {
   /// Failures in a row, of connections and of responses that did not arrive. 0: none is ejected.
   unsigned failures_max = 5;
@@ -126,7 +127,8 @@ struct ReverseProxyFailure {
   std::string_view upstream{};  ///< The URL of the last one; empty: none was chosen.
 };
 
-/// A duration of zero disables a time limit.
+/// The upstreams of a ReverseProxy, its limits, and what it changes. A duration of zero disables a
+/// time limit.
 struct ReverseProxyOptions {
   /// At least one; at most 1,000.
   std::vector<Upstream> upstreams{};

@@ -36,7 +36,7 @@ class H2Counters;
 
 namespace tambour::http {
 
-/// A duration of zero disables a time limit.
+/// The limits, hooks and protocols of an HTTP server. A duration of zero disables a time limit.
 struct ServerOptions {
   /// The listener: TLS, the PROXY protocol, the maximum number of connections, on_error for
   /// exceptions of handlers. tls::ServerOptions::alpn may name "h2", "http/1.1" and "http/1.0":

@@ -36,7 +36,7 @@ struct UrlParts {
   std::optional<std::string_view> fragment{};
 };
 
-/// 80 for http and ws, 443 for https and wss, otherwise 0.
+/// The default port of a scheme: 80 for http and ws, 443 for https and wss, otherwise 0.
 [[nodiscard]] std::uint16_t default_port(std::string_view scheme) noexcept;
 
 /// A URL or a relative reference: RFC 3986, section 4.1. A value; all functions that return a

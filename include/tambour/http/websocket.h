@@ -65,8 +65,9 @@ struct WebSocketCompression {
   std::uint32_t ratio_max = 0;
 };
 
-/// Not an aggregate: GCC 12 destroys the members of an aggregate that is written in braces inside a
-/// co_await expression twice. Assign the members.
+/// The protocols, compression, limits and time limits of a WebSocket. Not an aggregate: GCC 12
+/// destroys the members of an aggregate that is written in braces inside a co_await expression
+/// twice. Assign the members.
 struct WebSocketOptions {
   WebSocketOptions() noexcept;
 
@@ -116,7 +117,7 @@ struct WebSocketOptions {
   bool accepts_any_origin = false;
 };
 
-/// A message: text in UTF-8, or bytes.
+/// A message of a WebSocket: text in UTF-8, or bytes.
 struct WebSocketMessage {
   WebSocketMessage() = default;
   /// A copy of a text, which must be UTF-8.
@@ -258,10 +259,10 @@ class WebSocket {
   std::shared_ptr<detail::websocket::Connection> connection_;
 };
 
-/// Accepts the WebSocket that a request asks for; the response is 101. Set further
-/// fields of the response, for example cookies, before. If the opening handshake is malformed, the
-/// Origin is not accepted, or the options cannot be satisfied, the response is an error (400, 403,
-/// 405, 426 or 500), and the function fails with WebSocketError or ENOTSUP. Otherwise it fails like
+/// Accepts the WebSocket that a request asks for; the response is 101. Set further fields of the
+/// response, for example cookies, before. If the opening handshake is malformed, the Origin is not
+/// accepted, or the options cannot be satisfied, the response is an error (400, 403, 405, 426 or
+/// 500), and the function fails with WebSocketError or ENOTSUP. Otherwise it fails like
 /// Response::upgrade().
 ///
 /// The WebSocket must not outlive the handler's server. The connection counts as served until the
@@ -275,7 +276,7 @@ class WebSocket {
 /// with CloseCode::internal_error if it throws. The request is that of the opening handshake.
 using WebSocketFunction = std::function<Task<>(WebSocket&, Request&)>;
 
-/// The same for functions that do not need the request, whose memory is then freed before.
+/// Serves a WebSocket like WebSocketFunction, without the request, whose memory is freed before.
 using SmallWebSocketFunction = std::function<Task<>(WebSocket&)>;
 
 /// Returns a handler that accepts WebSockets and serves each with `function`.
@@ -289,11 +290,11 @@ using SmallWebSocketFunction = std::function<Task<>(WebSocket&)>;
 [[nodiscard]] Handler serve_websocket(SmallWebSocketFunction function,
                                       WebSocketOptions options = {});
 
-/// The same with callbacks, which are invoked on the thread of the connection's loop. They may call
-/// the functions of the WebSocket that do not wait. The request exists during on_open. Exceptions
-/// close it with CloseCode::internal_error; over HTTP/1.1, those of on_message and on_close are
-/// reported by ListenOptions::on_error, since the request has ended. An idle WebSocket needs less
-/// memory with callbacks than with a function.
+/// Callbacks that serve a WebSocket, which are invoked on the thread of the connection's loop. They
+/// may call the functions of the WebSocket that do not wait. The request exists during on_open.
+/// Exceptions close it with CloseCode::internal_error; over HTTP/1.1, those of on_message and
+/// on_close are reported by ListenOptions::on_error, since the request has ended. An idle WebSocket
+/// needs less memory with callbacks than with a function.
 struct WebSocketCallbacks {
   std::function<void(WebSocket&, Request&)> on_open{};
   std::function<void(WebSocket&, WebSocketMessage)> on_message{};

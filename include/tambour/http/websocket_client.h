@@ -53,7 +53,8 @@ struct WebSocketFailure {
   std::optional<Duration> retry_delay{};
 };
 
-/// Not an aggregate, for the reason that WebSocketOptions names. Assign the members.
+/// How a WebSocketClient connects, and connects again. Not an aggregate, for the reason that
+/// WebSocketOptions names. Assign the members.
 struct WebSocketClientOptions {
   WebSocketClientOptions() noexcept;
 

@@ -79,6 +79,7 @@ enum class WebSocketError : int {
 /// The category "tambour.websocket", whose values are those of WebSocketError. Any thread.
 [[nodiscard]] const std::error_category& websocket_category() noexcept;
 
+/// Converts to an Error, also implicitly: `error == http::WebSocketError::unexpected_status`.
 [[nodiscard]] inline Error make_error_code(
     WebSocketError error) noexcept {  // NOLINT: the standard's own name.
   return {static_cast<int>(error), websocket_category()};

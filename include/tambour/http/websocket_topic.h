@@ -53,7 +53,8 @@ enum class WhenSubscriberSlow : std::uint8_t {
   delay_publisher,
 };
 
-/// Not an aggregate, for the reason that WebSocketOptions names. Assign the members.
+/// The limits of a WebSocketTopic, and what happens to slow subscribers. Not an aggregate, for the
+/// reason that WebSocketOptions names. Assign the members.
 struct WebSocketTopicOptions {
   WebSocketTopicOptions() noexcept;
 
@@ -145,7 +146,8 @@ class WebSocketTopic {
   std::shared_ptr<detail::websocket::Topic> topic_;
 };
 
-/// Not an aggregate, for the reason that WebSocketOptions names. Assign the members.
+/// The limits of WebSocketTopics. Not an aggregate, for the reason that WebSocketOptions names.
+/// Assign the members.
 struct WebSocketTopicsOptions {
   WebSocketTopicsOptions() noexcept;
 

@@ -32,7 +32,7 @@
 
 namespace tambour::inspector {
 
-/// What an inspector shows, and to whom.
+/// The title of an inspector, who may use it, and its limits.
 struct InspectorOptions {
   /// The heading of the page. Empty: the name of the program.
   std::string title{};
@@ -59,7 +59,8 @@ struct InspectorOptions {
   std::size_t tasks_max = 10'000;
 };
 
-/// The pages, relative to the path of the router:
+/// Pages about the loops, callbacks, connections and tasks of the process. The pages, relative to
+/// the path of the router:
 ///
 /// | path | contents |
 /// |---|---|

@@ -41,11 +41,11 @@ void set_pending_runner(EventLoop& loop, Callback<void()> runner) noexcept;
 /// and lets timers expire up to `timeout` late, so that each iteration handles more events.
 void set_collect_intervals(EventLoop& loop, Duration io, Duration timeout) noexcept;
 
-/// Stops the time for timers until resume_timers(), as if the process had been stopped by SIGSTOP
-/// meanwhile. The loop must not be run meanwhile. A second suspend_timers(), or a
-/// resume_timers() without a suspend_timers(), has no effect.
+/// Stops the clock of the timers until resume_timers(), as SIGSTOP would. The loop must not be run
+/// in between. A second suspend_timers(), or a resume_timers() without a suspend_timers(), has no
+/// effect.
 void suspend_timers(EventLoop& loop) noexcept;
-/// Ends what suspend_timers() has begun.
+/// Restarts the clock of the timers after suspend_timers().
 void resume_timers(EventLoop& loop) noexcept;
 
 }  // namespace tambour

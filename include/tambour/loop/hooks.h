@@ -90,9 +90,9 @@ class HookAt final : public Hook {
 using Prepare = HookAt<HookPoint::prepare>;
 /// A hook that is invoked after the loop has waited.
 using Check = HookAt<HookPoint::check>;
-/// A hook that is invoked when no callback is due.
+/// A hook that is invoked when no callback of its priority or a higher one is due.
 using Idle = HookAt<HookPoint::idle>;
-/// A hook that is invoked in the child process after fork(2).
+/// A hook that is invoked in the child process, in the iteration after EventLoop::after_fork().
 using ForkHook = HookAt<HookPoint::fork>;
 /// A hook that is invoked when the loop is destroyed.
 using CleanupHook = HookAt<HookPoint::cleanup>;

@@ -38,11 +38,11 @@ constexpr Events& operator&=(Events& a, Events b) noexcept { return a = a & b; }
 /// True if the two sets have an event in common.
 constexpr bool has(Events set, Events wanted) noexcept { return (set & wanted) != Events::none; }
 
-/// `level`: the callback is invoked in every iteration in which the file descriptor is ready.
-/// `edge`: the callback may be invoked only when the file descriptor becomes ready, so it must read
-/// or write until EAGAIN. Edge triggering allows fewer callbacks but does not guarantee them: if
-/// the backend does not support it (poll, select), or another watcher of the same file descriptor
-/// is level-triggered, events are reported level-triggered.
+/// When readiness is reported. `level`: the callback is invoked in every iteration in which the
+/// file descriptor is ready. `edge`: the callback may be invoked only when the file descriptor
+/// becomes ready, so it must read or write until EAGAIN. Edge triggering allows fewer callbacks but
+/// does not guarantee them: if the backend does not support it (poll, select), or another watcher
+/// of the same file descriptor is level-triggered, events are reported level-triggered.
 enum class Trigger : std::uint8_t { level, edge };
 
 }  // namespace tambour

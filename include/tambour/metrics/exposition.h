@@ -18,7 +18,7 @@ enum class Format : std::uint8_t {
   open_metrics,     ///< OpenMetrics, version 1.0.
 };
 
-/// The value of Content-Type.
+/// The value of the field Content-Type for a format.
 [[nodiscard]] std::string_view content_type(Format format) noexcept;
 
 /// Formats the metrics of a registry in pieces, so that a loop with many series is not held up.
@@ -44,7 +44,7 @@ class Exposition {
   bool has_head_ = false;        ///< The lines that describe the metric were written.
 };
 
-/// All metrics. Throws std::bad_alloc.
+/// Formats all metrics of a registry. Throws std::bad_alloc.
 [[nodiscard]] std::string format_metrics(const Registry& registry,
                                          Format format = Format::prometheus_text);
 

@@ -9,7 +9,8 @@
 
 namespace tambour {
 
-/// Set before bind(2) and connect(2). Ignored for Unix endpoints, and on simulated hosts.
+/// Options of the socket that are set before bind(2) and connect(2). Ignored for Unix endpoints,
+/// and on simulated hosts.
 struct BindOptions {
   /// Sends and receives only through this network interface, for example "eth0", or through the
   /// interfaces of this VRF: SO_BINDTODEVICE. Fails with ENODEV if the interface does not exist.

@@ -38,8 +38,9 @@ namespace tls {
 class Session;
 }  // namespace tls
 
-/// Callbacks are optional; leave the ones you do not need empty. They run on the connection's loop,
-/// and may close the connection and destroy its server (TcpServer, UnixServer).
+/// The callbacks and limits of a Connection. All are optional; leave the ones you do not need
+/// empty. They run on the connection's loop, and may close the connection and destroy its server
+/// (TcpServer, UnixServer).
 ///
 /// A callback may be move-only, so it can own what it uses, for example a std::unique_ptr; the
 /// structure is therefore move-only too. All connections of a server share one object, which is

@@ -27,7 +27,8 @@ enum class Backpressure : std::uint8_t {
   none,
 };
 
-/// Sizes are in bytes. A duration of zero disables a time limit.
+/// The sizes of the buffers of a Connection, in bytes, and its time limits. A duration of zero
+/// disables a time limit.
 struct ConnectionLimits {
   /// Whether reading stops when unsent() reaches ConnectionCallbacks::high_water_bytes.
   Backpressure backpressure = Backpressure::accepted;

@@ -16,7 +16,7 @@
 
 namespace tambour {
 
-/// `any` is a wish, for lookups: an address is of one family.
+/// IPv4, IPv6, or either of them for lookups: an address is of one family.
 enum class AddressFamily : std::uint8_t { any, v4, v6 };
 
 /// An IPv4 or IPv6 address as a value type, the latter with a zone (RFC 4007). Host names are not

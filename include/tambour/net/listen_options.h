@@ -62,8 +62,9 @@ class ListenerError final : public std::system_error {
   Endpoint endpoint_;
 };
 
-/// A server over a group of loops shares the functions among its loops: several threads invoke them
-/// concurrently, each for its own connections.
+/// How a server listens and accepts, and its limits. A server over a group of loops shares the
+/// functions among its loops: several threads invoke them concurrently, each for its own
+/// connections.
 struct ListenOptions {
   /// For a server over a group of loops; default: Placement::kernel. A server on one loop fails
   /// with EINVAL if it is set.

@@ -35,7 +35,8 @@ struct ListenerSource;
 
 namespace tambour {
 
-/// The part that does not depend on the type of stream; programs use StreamServerGroup.
+/// The part of a StreamServerGroup that does not depend on the type of stream; programs use
+/// StreamServerGroup.
 class StreamServerGroupBase {
  public:
   StreamServerGroupBase(StreamServerGroupBase&&) noexcept;
@@ -206,7 +207,7 @@ class StreamServerGroup final : public StreamServerGroupBase {
 
 /// A server for TCP whose connections are distributed over the loops of a group.
 using TcpServerGroup = StreamServerGroup<TcpStream>;
-/// The same for Unix sockets.
+/// A server for Unix sockets whose connections are distributed over the loops of a group.
 using UnixServerGroup = StreamServerGroup<UnixStream>;
 
 }  // namespace tambour

@@ -15,7 +15,7 @@
 
 namespace tambour {
 
-/// How a stream can end that has been read by messages.
+/// How a stream that is read as messages can end.
 enum class StreamError : int {
   eof = 1,    ///< The stream ended between two messages.
   truncated,  ///< The stream ended within a message.

@@ -33,7 +33,8 @@ namespace tambour {
 
 class EventLoop;
 
-/// The part that does not depend on the type of stream; programs use StreamServer.
+/// The part of a StreamServer that does not depend on the type of stream; programs use
+/// StreamServer.
 class StreamServerBase {
  public:
   StreamServerBase(StreamServerBase&&) noexcept;

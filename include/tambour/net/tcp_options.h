@@ -9,9 +9,10 @@
 
 namespace tambour {
 
-/// If the peer's machine lost power, or the network drops all packets, the peer never answers. With
-/// these options the kernel gives up; reads and writes then fail with ETIMEDOUT. Durations are
-/// rounded up to the kernel's units. Zero keeps the system's default.
+/// How soon the kernel gives up a connection whose peer does not answer. If the peer's machine lost
+/// power, or the network drops all packets, the peer never answers. If the kernel gives up, reads
+/// and writes then fail with ETIMEDOUT. Durations are rounded up to the kernel's units. Zero keeps
+/// the system's default.
 struct TcpOptions {
   /// The connection's idle time before keepalive probes are sent (SO_KEEPALIVE, TCP_KEEPIDLE, in
   /// seconds). Zero: no probes, and the next two members are ignored.

@@ -33,7 +33,7 @@ struct UnixDatagram {
   }
 };
 
-/// A fixed block of memory for `datagrams` of `bytes_each`.
+/// A fixed block of memory for several datagrams of a UnixDatagram socket.
 ///
 ///   UnixDatagramBatch batch(64, 2048);
 ///   while (co_await socket.receive(batch))

@@ -26,8 +26,9 @@ concept CanShutDown = requires(S& service, Duration grace) {
   { service.shut_down(grace) } -> std::same_as<Task<>>;
 };
 
-/// Such an object that can also end by itself, such as a TaskScope: `join()` returns an awaitable
-/// that completes when it has ended. Its exception, or the error of a Result<>, is the reason.
+/// An object that can shut down, and that can also end by itself, such as a TaskScope: `join()`
+/// returns an awaitable that completes when it has ended. Its exception, or the error of a
+/// Result<>, is the reason.
 template <class S>
 concept CanEndByItself = CanShutDown<S> && requires(S& service) {
   requires AwaitableArgument<decltype(service.join())>;

@@ -26,8 +26,8 @@
 
 namespace tambour::sim {
 
-/// Fault injection. Probabilities range from 0 (never) to 1 (always). The defaults are a network
-/// with delays and without losses.
+/// Delays, losses and other faults of the simulated network. Probabilities range from 0 (never) to
+/// 1 (always). The defaults are a network with delays and without losses.
 struct Options {
   // The network between two hosts. Within a host, data arrives at once.
   Duration delay_min = std::chrono::microseconds(50);

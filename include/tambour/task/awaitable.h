@@ -145,7 +145,7 @@ inline constexpr bool is_cancellable = IsCancellable<A>::value;
 
 }  // namespace detail
 
-/// What a co_await expression of such an argument returns.
+/// The result of awaiting an AwaitableArgument, as combinators return it.
 template <AwaitableArgument A>
 using AwaitResult = detail::StoredResult<typename detail::ResultOfAwaiting<A>::Type>;
 

@@ -42,7 +42,8 @@ struct Certificate {
   std::vector<std::byte> der{};      ///< The certificate itself.
 };
 
-/// Obtained from Stream::tls() or Connection::tls().
+/// The state of a TLS connection: its version, protocol and peer. Obtained from Stream::tls() or
+/// Connection::tls().
 ///
 /// Lifetime: owned by the stream or connection. Views are valid as long as it is.
 /// Thread: that of the stream or connection.

@@ -46,8 +46,8 @@ struct UdpOptions {
   bool pktinfo = false;  ///< Enables Datagram::to() and interface(): IP_PKTINFO, IPV6_RECVPKTINFO.
 };
 
-/// Callbacks are optional; leave the ones you do not need empty. They run on the socket's loop, and
-/// may close, move or destroy the socket.
+/// The callbacks of a UdpSocket. All are optional; leave the ones you do not need empty. They run
+/// on the socket's loop, and may close, move or destroy the socket.
 struct UdpCallbacks {
   /// At least one datagram was received. After the callback returns, the batch is reused. Sending
   /// the batch sends each datagram back to its sender.
