@@ -49,7 +49,7 @@ std::string peer_seen(const Endpoint& at, ConnectOptions options,
 TEST(LocalAddresses, may_have_a_port_and_a_scope) {
   test::in_own_network([] {
     test::command("ip addr add 10.1.0.1/24 dev lo");
-    test::command("ip -6 addr add fe80::1234/64 dev lo nodad");
+    test::add_ipv6_address("fe80::1234", 64);
     ConnectOptions options;
     options.timeout = 2s;
     options.local = endpoint("127.0.0.5:4321");

@@ -59,9 +59,9 @@ void add_routes() {
 }
 
 void add_v6_routes() {
-  test::command("ip -6 address add 2001:db8:1::1/64 dev lo nodad");
-  test::command("ip -6 address add 2001:db8:4000::1/48 dev lo nodad");
-  test::command("ip -6 address add fd00::1/64 dev lo nodad");
+  test::add_ipv6_address("2001:db8:1::1", 64);
+  test::add_ipv6_address("2001:db8:4000::1", 48);
+  test::add_ipv6_address("fd00::1", 64);
   test::command("ip -6 route add 2001:db8::/32 dev lo");
   test::command("ip -6 route add fd00::/8 dev lo");
   test::command("ip -6 route add unreachable 2001:db8:ff00::/40");

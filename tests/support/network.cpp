@@ -53,6 +53,13 @@ void command(const std::string& line) {
   EXPECT_EQ(std::system(("PATH=$PATH:/usr/sbin:/sbin; " + line).c_str()), 0) << line;
 }
 
+void add_ipv6_address(const std::string& address, int prefix) {
+  command("ip -6 address add " + address + "/" + std::to_string(prefix) + " dev lo nodad");
+  // A thread of the kernel adds the route.
+  command("timeout 60 sh -c 'until ip -6 route show table local dev lo | grep -q \"^local " +
+          address + " \"; do sleep 0.01; done'");
+}
+
 void in_own_network(const std::function<void()>& body) {
   const int status = in_child([&body] {
     if (!enter_own_network()) return skipped;

@@ -16,6 +16,9 @@ void in_own_network(const std::function<void()>& body);
 /// Runs a shell command inside `body`, and fails the test if the command fails.
 void command(const std::string& line);
 
+/// Adds an address to the loopback interface inside `body`, and waits until it can be used.
+void add_ipv6_address(const std::string& address, int prefix);
+
 /// Returns how many packets the kernel has dropped because the backlog of a processor was full
 /// (net.core.netdev_max_backlog). Any process that sends much fills it, over loopback too, and the
 /// packets of others are dropped with its own.
