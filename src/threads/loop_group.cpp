@@ -131,10 +131,9 @@ class LoopGroupState {
   void post_to_all(Callback<void(EventLoop&)> function);
   void stop() noexcept;
   /// In a child after fork(2), whose parent's threads may have been using the loops meanwhile.
-  static void leak(std::shared_ptr<LoopGroupState> state) noexcept {
+  static void leak(const std::shared_ptr<LoopGroupState>& state) noexcept {
     state->exists_.reset();
-    std::shared_ptr<LoopGroupState>& owner = state->leaked_self_;
-    owner = std::move(state);
+    state->leaked_self_ = state;
   }
   /// Waits for the threads and returns the first exception that one of them threw.
   std::exception_ptr end() noexcept;
@@ -389,7 +388,7 @@ Result<std::unique_ptr<LoopGroup>> LoopGroup::open(const LoopGroupOptions& optio
 LoopGroup::~LoopGroup() {
   state_->check_outside("LoopGroup::~LoopGroup() was called", "destroy it on another thread");
   if (!state_->is_of_this_process()) {
-    detail::threads::LoopGroupState::leak(std::move(state_));
+    detail::threads::LoopGroupState::leak(state_);
     return;
   }
   stop();

@@ -1,6 +1,5 @@
 // Each allocation of connect() fails once, and each with the two after it, while attempts to
 // several addresses run at the same time.
-#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -14,7 +13,9 @@
 
 #include <tambour/tambour.h>
 
+#include "backend/system.h"
 #include "faults/allocations.h"
+#include "net/socket_calls.h"
 #include "support/on_every_backend.h"
 
 namespace tambour::connecting_test {
@@ -30,20 +31,16 @@ UniqueFd new_socket() {
 class Listener {
  public:
   explicit Listener(int backlog) {
-    sockaddr_in at{};
-    at.sin_family = AF_INET;
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof at;
-    auto* const address = reinterpret_cast<sockaddr*>(&at);
-    EXPECT_EQ(::bind(socket_.get(), address, size), 0);
+    const Endpoint any = Endpoint::loopback_v4(0);
+    EXPECT_EQ(::bind(socket_.get(), any.data(), any.size()), 0);
     EXPECT_EQ(::listen(socket_.get(), backlog), 0);
-    EXPECT_EQ(::getsockname(socket_.get(), address, &size), 0);
-    endpoint_ = Endpoint::loopback_v4(ntohs(at.sin_port));
-    if (backlog > 0) return;
-    // Further attempts wait, because the kernel drops their packets.
+    endpoint_ = detail::net::local_endpoint(detail::backend::kernel(), socket_.get()).value();
+  }
+  /// Opens more connections than the backlog: the kernel drops the packets of further ones.
+  void fill() {
     for (UniqueFd& client : clients_) {
       client = new_socket();
-      static_cast<void>(::connect(client.get(), address, size));
+      static_cast<void>(::connect(client.get(), endpoint_.data(), endpoint_.size()));
     }
   }
   [[nodiscard]] const Endpoint& endpoint() const { return endpoint_; }
@@ -60,6 +57,8 @@ class Listener {
 
 class Connecting : public test::OnEveryBackend {
  protected:
+  Connecting() { full_.fill(); }
+
   Task<> connect_within(Duration limit, std::string& result) {
     try {
       ConnectOptions options;

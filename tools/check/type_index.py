@@ -53,23 +53,21 @@ def is_declared_in_advance(lines: list[str], number: int) -> bool:
 
 def read_header(header: str, lines: list[str], found: dict[str, Namespace]) -> None:
     """Adds what a header declares. The declarations of a namespace are not indented."""
-    scopes: list[str] = []
-    begins: list[int] = []
+    scopes: list[tuple[str, int]] = []  # The name, and the number of its first line.
     comment: list[str] = []
     for number, line in enumerate(lines):
         if match := NAMESPACE.match(line):
-            scopes.append(match[1])
-            begins.append(number)
+            scopes.append((match[1], number))
             comment = []
         # A namespace of one line has no comment at its end.
-        elif line.startswith("}  // namespace") or (line == "}" and number - 2 in begins[-1:]):
+        elif line.startswith("}  // namespace") or (
+                line == "}" and scopes and scopes[-1][1] == number - 2):
             scopes.pop()
-            begins.pop()
             comment = []
         elif line.startswith("///"):
             comment.append(line)
         elif not (TEMPLATE.match(line) or line.startswith("  requires")):
-            scope = "::".join(scopes)
+            scope = "::".join(name for name, _ in scopes)
             if scope.startswith("tambour") and "detail" not in scope:
                 read_declaration(header, lines, number, sentence_of(comment),
                                  found.setdefault(scope, Namespace()))

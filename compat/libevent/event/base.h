@@ -154,10 +154,10 @@ inline std::int64_t microseconds_of(const timeval& time) noexcept {
   return seconds * us_per_s + static_cast<std::int64_t>(common::bits(time) & common::microseconds);
 }
 /// Of a relative timeout that is not a common one: its microseconds may be more than a second.
-/// Limited so that two durations and a time can be added.
+/// Limited so that a time can be added.
 inline std::int64_t microseconds_of_relative(const timeval& duration) noexcept {
   constexpr std::int64_t most_us = INT64_MAX / 8;
-  return std::clamp(microseconds_of({.tv_sec = duration.tv_sec, .tv_usec = 0}), -most_us, most_us) +
+  return microseconds_of({.tv_sec = duration.tv_sec, .tv_usec = 0}) +
          std::clamp<std::int64_t>(duration.tv_usec, -most_us, most_us);
 }
 inline timeval to_timeval(std::int64_t us) noexcept {
