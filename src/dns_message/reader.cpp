@@ -44,7 +44,7 @@ void Reader::name(WireName& into) noexcept {
 dns::Name Reader::name() {
   WireName wire;
   name(wire);
-  return has_failed() ? dns::Name() : dns::NameAccess::make(wire.view());
+  return has_failed() ? dns::Name() : NameAccess::make(wire.view());
 }
 
 void Reader::skip_name() noexcept {

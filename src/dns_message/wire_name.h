@@ -12,16 +12,12 @@
 
 #include "base/ascii.h"
 
-namespace tambour::dns {
+namespace tambour::dns::detail {
 
 /// Makes a dns::Name of bytes that are known to be one.
 struct NameAccess {
   static Name make(std::string_view wire) { return Name(std::string(wire)); }
 };
-
-}  // namespace tambour::dns
-
-namespace tambour::dns::detail {
 
 // A length byte of a label is at most 63, below the letters: whole names can be compared.
 using base::equal_ignoring_case;

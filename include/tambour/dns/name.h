@@ -16,9 +16,9 @@
 #include <tambour/detail/namespaces.h>
 #include <tambour/dns/error.h>
 
-namespace tambour::dns {
+namespace tambour::dns::detail {
 struct NameAccess;
-}  // namespace tambour::dns
+}  // namespace tambour::dns::detail
 
 #pragma GCC visibility push(default)
 
@@ -79,7 +79,7 @@ class Name {
 
  private:
   explicit Name(std::string wire) noexcept : wire_(std::move(wire)) {}
-  friend struct NameAccess;
+  friend struct detail::NameAccess;
 
   std::string wire_;
 };

@@ -19,11 +19,13 @@
 #include <tambour/task/task.h>
 
 namespace tambour::http {
+namespace detail {
 class BodyStream;
 struct BodyAccess;
-namespace detail::coding {
+namespace coding {
 class BodyDecoder;
 }
+}  // namespace detail
 }  // namespace tambour::http
 
 #pragma GCC visibility push(default)
@@ -40,8 +42,8 @@ namespace tambour::http {
 /// if the handler sends none, the server answers with status_for(error): 400, 408 or 413.
 class IncomingBody {
  public:
-  /// For the library, and for programs that have a BodyStream of their own. Null: an empty body.
-  explicit IncomingBody(BodyStream* stream) noexcept;
+  /// For the library. Null: an empty body.
+  explicit IncomingBody(detail::BodyStream* stream) noexcept;
   IncomingBody(const IncomingBody&) = delete;
   IncomingBody& operator=(const IncomingBody&) = delete;
   ~IncomingBody();
@@ -89,11 +91,11 @@ class IncomingBody {
   [[nodiscard]] const Fields& trailers() const noexcept;
 
  private:
-  friend struct BodyAccess;
+  friend struct detail::BodyAccess;
 
   [[nodiscard]] Task<Result<Buffer>> read_decoded(std::size_t bytes_max);
 
-  BodyStream* stream_;  ///< Null after the end of the handler.
+  detail::BodyStream* stream_;  ///< Null after the end of the handler.
   tambour::detail::OwnedPointer<detail::coding::BodyDecoder> decoder_;
 };
 

@@ -19,10 +19,10 @@ namespace tambour::http {
 namespace detail {
 
 class Exchange;
-
-}  // namespace detail
 class ResponseFilter;
 class ResponseSink;
+
+}  // namespace detail
 }  // namespace tambour::http
 
 #pragma GCC visibility push(default)
@@ -183,7 +183,7 @@ class Response {
  private:
   friend class detail::Exchange;
   friend class Handler;
-  friend class ResponseFilter;
+  friend class detail::ResponseFilter;
   enum class State : std::uint8_t { none, begun, ended };
   class [[gnu::visibility("hidden")]] AbandonUnlessComplete;
 
@@ -198,8 +198,8 @@ class Response {
   [[nodiscard]] Task<Result<>> write_checked(Buffer piece);
   [[nodiscard]] Task<Result<>> send_interim_checked(Status status, Fields fields);
 
-  detail::Exchange* exchange_;    ///< Null after the end of the handler.
-  ResponseSink* sink_ = nullptr;  ///< The exchange, or a filter in front of it.
+  detail::Exchange* exchange_;            ///< Null after the end of the handler.
+  detail::ResponseSink* sink_ = nullptr;  ///< The exchange, or a filter in front of it.
   ResponseHead head_;
   std::optional<std::uint64_t> length_;
   std::optional<std::uint64_t> bytes_left_;  ///< Of a body whose length was stated.

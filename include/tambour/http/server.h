@@ -28,9 +28,9 @@
 #include <tambour/net/server_group.h>
 #include <tambour/net/stream_server.h>
 
-namespace tambour::http {
+namespace tambour::http::detail {
 class H2Counters;
-}  // namespace tambour::http
+}  // namespace tambour::http::detail
 
 #pragma GCC visibility push(default)
 
@@ -131,7 +131,7 @@ class Server final : public StreamServerBase {
   [[nodiscard]] static Result<Server> start(Result<StreamServerBase> base, Handler handler,
                                             ServerOptions options);
 
-  std::shared_ptr<H2Counters> h2_counters_;
+  std::shared_ptr<detail::H2Counters> h2_counters_;
 };
 
 /// A server whose connections are distributed over the loops of a group. Several threads run the
@@ -156,7 +156,7 @@ class ServerGroup final : public StreamServerGroupBase {
                                                  Result<StreamServerGroupBase> base,
                                                  Handler handler, ServerOptions options);
 
-  std::shared_ptr<H2Counters> h2_counters_;
+  std::shared_ptr<detail::H2Counters> h2_counters_;
 };
 
 }  // namespace tambour::http

@@ -193,7 +193,7 @@ Result<dns::Message> message_of(const Answer& answer, std::string_view key, std:
   auto message = dns::Message::parse(as_bytes(answer.message));
   if (!message) return message;
   const dns::Type type = type_of_key(key);
-  dns::Name owner = dns::NameAccess::make(name_of_key(key));
+  dns::Name owner = NameAccess::make(name_of_key(key));
   std::vector<dns::Record>& answers = message->answers;
   std::vector<dns::Record> kept;
   std::vector<bool> is_kept(answers.size());

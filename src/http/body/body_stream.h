@@ -15,7 +15,7 @@
 
 #include "http/coding/codec.h"
 
-namespace tambour::http {
+namespace tambour::http::detail {
 
 /// A body with its content codings. The functions are those of IncomingBody without decoding.
 class BodyStream {
@@ -51,7 +51,7 @@ struct BodyAccess {
   static void detach(IncomingBody& body) noexcept;
   /// Like IncomingBody::decode(), with codings that are known already.
   static void decode(IncomingBody& body, const std::vector<Coding>& codings,
-                     const DecodingLimits& limits, detail::coding::RawDeflate raw);
+                     const DecodingLimits& limits, coding::RawDeflate raw);
 };
 
-}  // namespace tambour::http
+}  // namespace tambour::http::detail

@@ -24,13 +24,13 @@ void fail_use(const char* function) noexcept {
       function);
 }
 
-void BodyAccess::detach(IncomingBody& body) noexcept {
+void detail::BodyAccess::detach(IncomingBody& body) noexcept {
   body.stream_ = nullptr;
   body.decoder_.reset();
 }
 
-void BodyAccess::decode(IncomingBody& body, const std::vector<Coding>& codings,
-                        const DecodingLimits& limits, detail::coding::RawDeflate raw) {
+void detail::BodyAccess::decode(IncomingBody& body, const std::vector<Coding>& codings,
+                                const DecodingLimits& limits, detail::coding::RawDeflate raw) {
   Fields& fields = body.stream_->body_fields();
   if (!codings.empty()) {
     body.decoder_ = std::make_unique<detail::coding::BodyDecoder>(codings, limits, raw);
@@ -39,16 +39,16 @@ void BodyAccess::decode(IncomingBody& body, const std::vector<Coding>& codings,
   fields.remove("Content-Encoding");
 }
 
-IncomingBody::IncomingBody(BodyStream* stream) noexcept : stream_(stream) {}
+IncomingBody::IncomingBody(detail::BodyStream* stream) noexcept : stream_(stream) {}
 IncomingBody::~IncomingBody() = default;
 
 std::optional<std::uint64_t> IncomingBody::length() const noexcept {
-  const BodyStream& stream = checked(stream_, "IncomingBody::length()");
+  const detail::BodyStream& stream = checked(stream_, "IncomingBody::length()");
   return decoder_ == nullptr ? stream.body_length() : std::nullopt;
 }
 
 bool IncomingBody::is_complete() const noexcept {
-  const BodyStream& stream = checked(stream_, "IncomingBody::is_complete()");
+  const detail::BodyStream& stream = checked(stream_, "IncomingBody::is_complete()");
   return decoder_ == nullptr ? stream.is_body_complete() : decoder_->has_ended();
 }
 
@@ -66,7 +66,7 @@ std::unexpected<Error> IncomingBody::reject(const Error& error) noexcept {
 }
 
 Task<Result<Buffer>> IncomingBody::read(std::size_t bytes_max) {
-  BodyStream& stream = checked(stream_, "IncomingBody::read()");
+  detail::BodyStream& stream = checked(stream_, "IncomingBody::read()");
   bytes_max = std::max<std::size_t>(bytes_max, 1);
   return decoder_ == nullptr ? stream.read_body(bytes_max) : read_decoded(bytes_max);
 }
@@ -74,7 +74,7 @@ Task<Result<Buffer>> IncomingBody::read(std::size_t bytes_max) {
 Task<Result<Buffer>> IncomingBody::read_decoded(std::size_t bytes_max) {
   Buffer piece;
   for (;;) {
-    BodyStream& stream = checked(stream_, "IncomingBody::read()");
+    detail::BodyStream& stream = checked(stream_, "IncomingBody::read()");
     if (decoder_->first_error()) co_return std::unexpected(decoder_->first_error());
     const auto got = decoder_->read(piece, bytes_max);
     stream.hold_memory(decoder_->take_memory_growth());
@@ -92,11 +92,11 @@ Task<Result<Buffer>> IncomingBody::read_decoded(std::size_t bytes_max) {
 }
 
 Result<> IncomingBody::decode(const DecodingLimits& limits) {
-  BodyStream& stream = checked(stream_, "IncomingBody::decode()");
+  detail::BodyStream& stream = checked(stream_, "IncomingBody::decode()");
   if (decoder_ != nullptr) return {};
   const auto codings = detail::coding::codings_of(stream.body_fields());
   if (!codings) return stream.fail_body(codings.error());
-  BodyAccess::decode(*this, *codings, limits, detail::coding::RawDeflate::rejected);
+  detail::BodyAccess::decode(*this, *codings, limits, detail::coding::RawDeflate::rejected);
   return {};
 }
 

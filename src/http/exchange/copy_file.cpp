@@ -11,7 +11,7 @@
 namespace tambour::http {
 
 Task<Result<>> copy_file(const File& file, std::uint64_t offset, std::uint64_t size,
-                         ResponseSink& to) {
+                         detail::ResponseSink& to) {
   while (size > 0) {
     const auto part = static_cast<std::size_t>(std::min(size, copied_bytes));
     Buffer piece;

@@ -18,6 +18,6 @@ inline constexpr std::uint64_t copied_bytes = std::uint64_t{64} * 1024;
 /// response. Fails like File::read_at() and Response::write(), and with StreamError::truncated if
 /// the file ends earlier.
 [[nodiscard]] Task<Result<>> copy_file(const File& file, std::uint64_t offset, std::uint64_t size,
-                                       ResponseSink& to);
+                                       detail::ResponseSink& to);
 
 }  // namespace tambour::http

@@ -47,7 +47,7 @@ Result<> Response::send(Buffer body) {
 }
 
 Result<> Response::send(std::string_view body) {
-  if (body.size() > ResponseSink::text_bytes_max) return send(Buffer(body));
+  if (body.size() > detail::ResponseSink::text_bytes_max) return send(Buffer(body));
   return send_whole(body.size(),
                     [&](const BodyPlan& plan) { return sink_->send_text(head_, plan, body); });
 }

@@ -15,7 +15,7 @@
 
 #include "http/exchange/wire.h"
 
-namespace tambour::http {
+namespace tambour::http::detail {
 
 /// Gets the parts of one response, in their order. The Response has checked that the calls are
 /// valid: that it has not ended, and that the body has the length that was stated.
@@ -66,4 +66,4 @@ class ResponseFilter : public ResponseSink {
   ResponseSink& next_;
 };
 
-}  // namespace tambour::http
+}  // namespace tambour::http::detail

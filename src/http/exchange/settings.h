@@ -14,7 +14,7 @@ struct ServerSettings {
   Handler handler;
   ServerOptions options;
   std::shared_ptr<detail::server::ErrorReporter> reporter;
-  std::shared_ptr<H2Counters> h2_counters;
+  std::shared_ptr<detail::H2Counters> h2_counters;
 };
 
 }  // namespace tambour::http

@@ -84,7 +84,7 @@ void set_coding(Fields& fields, Coding coding) {
 
 /// Compresses the body of a response on its way to the connection. It decides when the response
 /// begins.
-class Compressor final : public ResponseFilter {
+class Compressor final : public detail::ResponseFilter {
  public:
   Compressor(const CompressOptions& options, Request& request, Response& response)
       : ResponseFilter(response), options_(options), request_(request) {}

@@ -88,7 +88,7 @@ void remove_content_fields(Fields& fields) noexcept {
 }
 
 /// Makes the tag of a body that is sent at once.
-class Tagger final : public ResponseFilter {
+class Tagger final : public detail::ResponseFilter {
  public:
   Tagger(Request& request, Response& response, std::size_t bytes_max) noexcept
       : ResponseFilter(response), request_(request), bytes_max_(bytes_max) {}

@@ -161,7 +161,7 @@ Result<> H1Wire::begin(const ResponseHead& head, const BodyPlan& plan) {
 Result<> H1Wire::send(const ResponseHead& head, const BodyPlan& plan, Buffer&& body) {
   const std::span<const std::byte> front = body.front();
   const bool is_copied =
-      front.size() == body.size() && front.size() <= ResponseSink::text_bytes_max;
+      front.size() == body.size() && front.size() <= detail::ResponseSink::text_bytes_max;
   const Result<> begun = append_head(head, plan, is_copied && plan.is_sent ? as_text(front) : "",
                                      is_copied || !plan.is_sent);
   if (begun && !is_copied && plan.is_sent) write(std::move(body));

@@ -38,7 +38,7 @@ Result<> check_offered(const ServerOptions& options) noexcept {
 
 std::shared_ptr<const ServerSettings> settings_of(
     Handler handler, ServerOptions options, std::shared_ptr<detail::server::ErrorReporter> reporter,
-    std::shared_ptr<H2Counters> h2_counters) {
+    std::shared_ptr<detail::H2Counters> h2_counters) {
   return std::make_shared<const ServerSettings>(std::move(handler), std::move(options),
                                                 std::move(reporter), std::move(h2_counters));
 }
@@ -46,12 +46,13 @@ std::shared_ptr<const ServerSettings> settings_of(
 }  // namespace
 
 Server::Server(StreamServerBase&& base)
-    : StreamServerBase(std::move(base)), h2_counters_(std::make_shared<H2Counters>()) {}
+    : StreamServerBase(std::move(base)), h2_counters_(std::make_shared<detail::H2Counters>()) {}
 
 Http2Stats Server::http_2_stats() const noexcept { return h2_counters_->stats(); }
 
 ServerGroup::ServerGroup(StreamServerGroupBase&& base)
-    : StreamServerGroupBase(std::move(base)), h2_counters_(std::make_shared<H2Counters>()) {}
+    : StreamServerGroupBase(std::move(base)),
+      h2_counters_(std::make_shared<detail::H2Counters>()) {}
 
 Http2Stats ServerGroup::http_2_stats() const noexcept { return h2_counters_->stats(); }
 

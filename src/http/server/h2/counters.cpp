@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace tambour::http {
+namespace tambour::http::detail {
 
 Http2Stats H2Counters::stats() const noexcept {
   const H2Counters& self = *this;
@@ -26,4 +26,4 @@ Http2Stats H2Counters::stats() const noexcept {
               static_cast<std::uint64_t>(std::max<std::int64_t>(self.buffered_.get(), 0))};
 }
 
-}  // namespace tambour::http
+}  // namespace tambour::http::detail

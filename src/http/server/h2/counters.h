@@ -32,6 +32,8 @@ enum class H2Event : std::uint8_t {
   protocol_error,
 };
 
+namespace detail {
+
 /// Shared by the connections of a server. Thread: callable from any thread.
 class H2Counters {
  public:
@@ -50,5 +52,7 @@ class H2Counters {
       counters_{};
   H2BufferedBytes buffered_;
 };
+
+}  // namespace detail
 
 }  // namespace tambour::http
