@@ -56,7 +56,7 @@ class Adapters : public testing::Test {
       });
       bool is_late = false;
       Timer limit(loop, [&] { is_late = true; });
-      limit.start(30s);
+      limit.start(1min);
       while (!scope.empty() && !is_late) loop.run_once();
       EXPECT_FALSE(is_late) << "the task did not end";
     } catch (const std::bad_alloc&) {

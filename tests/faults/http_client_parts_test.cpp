@@ -68,7 +68,7 @@ class HttpClientPartsMemory : public testing::Test {
           scenario(loop, "http://" + server->endpoint().to_string(), folder.path(), received));
       bool late = false;
       Timer limit(loop, [&late] { late = true; });
-      limit.start(20s);
+      limit.start(1min);
       while (!late && (!client.empty() || server->connections() > 0)) loop.run_once();
       EXPECT_FALSE(late);
       if (failed) return "no memory";

@@ -212,7 +212,7 @@ TEST_P(FileRing, reports_completions_to_an_outer_loop) {
   Timer writer(outer, [&] { test::write_to(read.pipe.far); });
   writer.start(20ms);
   Timer limit(outer, [&] { outer.stop(); });
-  limit.start(10s);
+  limit.start(1min);
   while (read.calls == 0 && limit.is_started()) outer.run_once();
   EXPECT_EQ(read.calls, 1);
 }
@@ -235,7 +235,7 @@ TEST_P(FileRing, reports_operations_that_were_submitted_before_the_outer_loop_wa
     });
   };
   Timer limit(outer, [&] { outer.stop(); });
-  limit.start(10s);
+  limit.start(1min);
   {
     const std::jthread writer = write_later(before);
     while (before.calls == 0 && limit.is_started()) outer.run_once();

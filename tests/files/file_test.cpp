@@ -228,7 +228,7 @@ class Files : public test::OnEveryBackend {
 
   /// Waits until worker threads have closed the files that they opened for destroyed tasks.
   bool closes_down_to(std::size_t count) {
-    const auto limit = std::chrono::steady_clock::now() + 10s;
+    const auto limit = std::chrono::steady_clock::now() + 1min;
     while (test::open_descriptors() > count) {
       if (std::chrono::steady_clock::now() > limit) return false;
       run_iterations(1);

@@ -60,7 +60,7 @@ bool OnEveryBackend::run_until(const std::function<bool()>& done) {
   using namespace std::chrono_literals;
   bool late = false;
   Timer limit(loop(), [&late] { late = true; });
-  limit.start(10s);
+  limit.start(1min);
   while (!late && !done()) loop().run_once();
   return done();
 }

@@ -54,7 +54,7 @@ class OnEveryBackend : public testing::TestWithParam<Variant> {
   /// two.
   void run_iterations(int iterations = 3);
 
-  /// Runs until `done()` returns true. Returns false after ten seconds.
+  /// Runs until `done()` returns true. Returns false after one minute.
   [[nodiscard]] bool run_until(const std::function<bool()>& done);
 
   /// Like run_until(), for conditions that other threads change without waking this loop. Returns

@@ -121,7 +121,7 @@ std::string exchange(EventLoop& loop, const http::Handler& handler) {
     client.spawn(request_twice(server->endpoint(), bodies));
     bool late = false;
     Timer limit(loop, [&late] { late = true; });
-    limit.start(std::chrono::seconds(20));
+    limit.start(std::chrono::minutes(1));
     while (!late && (!client.empty() || server->connections() > 0)) loop.run_once();
     EXPECT_FALSE(late);
   } catch (const std::bad_alloc&) {
@@ -139,7 +139,7 @@ http::Handler handler_of(const std::string& folder) {
 
 /// Until the last change of the files is longer ago than the resolution of their times.
 bool fill_cache(EventLoop& loop, const http::Handler& handler) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   while (http::file_cache_stats(loop).files < 2 && std::chrono::steady_clock::now() < deadline)
     EXPECT_TRUE(exchange(loop, handler) == expected_bodies());
   return http::file_cache_stats(loop).files == 2;
@@ -226,7 +226,7 @@ http::Handler handler_of_unchecked_file(const std::string& folder) {
 
 /// Requests the file until the loop keeps it.
 void request_until_kept(EventLoop& loop, const http::Handler& handler) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   while (http::file_cache_stats(loop).files == 0 && std::chrono::steady_clock::now() < deadline)
     EXPECT_EQ(request_often(loop, handler, 1), 1U);
 }

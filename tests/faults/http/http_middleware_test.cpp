@@ -96,7 +96,7 @@ std::string exchange(EventLoop& loop) {
     client.spawn(talk(server->endpoint(), received));
     bool late = false;
     Timer limit(loop, [&late] { late = true; });
-    limit.start(10s);
+    limit.start(1min);
     while (!late && (!client.empty() || server->connections() > 0)) loop.run_once();
     EXPECT_FALSE(late);
     static_cast<void>(metrics::format_metrics(registry));

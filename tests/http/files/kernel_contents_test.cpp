@@ -79,7 +79,7 @@ Task<> ask_often(KernelContents& test, Stream& stream, const std::string& conten
   constexpr std::uint64_t often = 40;
   Buffer in;
   const std::uint64_t hits = test.stats().hits + often;
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   while (test.stats().hits < hits && std::chrono::steady_clock::now() < deadline) {
     const test::Reply reply = co_await ask(stream, in, request_of(""));
     EXPECT_TRUE(reply.body == content);

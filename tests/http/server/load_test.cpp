@@ -176,7 +176,7 @@ void replace_servers(http::VersionChoice version) {
   const auto run_until = [&loop](const auto& condition) {
     bool late = false;
     Timer limit(loop, [&late] { late = true; });
-    limit.start(20s);
+    limit.start(1min);
     while (!late && !condition()) loop.run_once();
     EXPECT_FALSE(late);
   };

@@ -37,9 +37,9 @@ inline int port_of(int fd) {
   return ntohs(address.sin_port);
 }
 
-/// Runs the loop until the condition holds; returns false after 20 s.
+/// Runs the loop until the condition holds; returns false after two minutes.
 inline bool run_until(event_base* base, const std::function<bool()>& condition) {
-  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::minutes(2);
   while (!condition()) {
     if (std::chrono::steady_clock::now() > limit) return false;
     event_base_loop(base, EVLOOP_NONBLOCK);
