@@ -36,10 +36,7 @@ class Owner {
 
 class Backend {
  public:
-  Backend() noexcept {
-    base::count_forks();
-    from_environment();
-  }
+  Backend() noexcept = default;
   Backend(const Backend&) = delete;
   Backend& operator=(const Backend&) = delete;
   virtual ~Backend() = default;
@@ -182,11 +179,9 @@ class Backend {
 
   /// False in the child after fork(2) until reopen(): the kernel objects still belong to the
   /// parent, and removing a registration would remove it for the parent too.
-  [[nodiscard]] bool is_of_this_process() const noexcept {
-    return process_ == base::process_number();
-  }
-  /// Called by the constructor, and by reopen() after it has succeeded.
-  void from_environment() noexcept { process_ = base::process_number(); }
+  [[nodiscard]] bool is_of_this_process() const noexcept { return process_.is_current(); }
+  /// reopen() has succeeded.
+  void set_reopened() noexcept { process_ = {}; }
 
   /// The timeout of a wait that begins now.
   static std::int64_t timeout_of(std::int64_t until_ns, std::int64_t now_ns) noexcept {
@@ -199,7 +194,7 @@ class Backend {
 
  private:
   std::uint64_t random_state_ = 0;
-  unsigned process_ = 0;
+  base::OwningProcess process_;
 };
 
 /// Returns the value of TAMBOUR_BACKEND if the options leave the choice to it and it names no

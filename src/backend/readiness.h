@@ -181,7 +181,7 @@ class Readiness final : public Backend {
     if (const int error = poller_.reopen()) return base::failure(error);
     if (const int error = mirror_.reopen()) return base::failure(error);
     records_.disarm_all();
-    from_environment();
+    set_reopened();
     if (!wake_up_.is_open()) return {};
     auto opened = open_wake_up();
     if (opened && had_wait_timer) open_wait_timer();

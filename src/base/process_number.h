@@ -16,11 +16,11 @@ void count_forks() noexcept;
 /// Differs between a process and each child that it forks after count_forks().
 inline unsigned process_number() noexcept { return forks_survived.load(std::memory_order_relaxed); }
 
-/// The process that has created an object: a copy of the object in a forked child must not use
-/// threads and locks of the parent.
-class CreatingProcess {
+/// The process that an object belongs to. A copy of the object in a forked child must not use the
+/// kernel objects, threads and locks of the parent.
+class OwningProcess {
  public:
-  CreatingProcess() noexcept {
+  OwningProcess() noexcept {
     count_forks();
     number_ = process_number();
   }

@@ -133,7 +133,7 @@ class AcceptorGroup final : public std::enable_shared_from_this<AcceptorGroup> {
   std::atomic<bool> keeps_path_{false};
   std::vector<int> processors_;  ///< The CPU of each loop, for steering.
 
-  const base::CreatingProcess process_;
+  const base::OwningProcess process_;
   std::mutex mutex_;
   std::condition_variable destroyed_;
   std::size_t acceptors_alive_ = 0;

@@ -14,7 +14,6 @@
 
 #include "base/clock.h"
 #include "base/failure.h"
-#include "base/process_number.h"
 #include "base/system_call.h"
 
 namespace tambour::detail::server {
@@ -134,8 +133,6 @@ Result<UnixName> UnixName::listen(backend::System& system, int fd, const Endpoin
                                   std::optional<mode_t> mode) {
   UnixName name;
   name.system_ = &system;
-  base::count_forks();
-  name.process_ = base::process_number();
   if (auto opened = name.open_directory(at.address()); !opened)
     return std::unexpected(opened.error());
   if (auto claimed = name.claim(fd, at, backlog, mode); !claimed)
@@ -219,7 +216,7 @@ void UnixName::unlink_created() noexcept {
 void UnixName::remove() noexcept {
   if (!created_) return;
   // The path belongs to the parent, which may still listen.
-  if (process_ != base::process_number()) return leave();
+  if (!process_.is_current()) return leave();
   {
     NameLock lock;
     // If the lock cannot be taken, for example because another process holds it, the path is

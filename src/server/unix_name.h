@@ -18,6 +18,7 @@
 #include <tambour/net/endpoint.h>
 
 #include "backend/system.h"
+#include "base/process_number.h"
 
 namespace tambour::detail::server {
 
@@ -81,7 +82,7 @@ class UnixName {
   std::string name_;    ///< Relative to `directory_`.
   std::string lock_name_;
   std::optional<Identity> created_;
-  unsigned process_ = 0;  ///< base::process_number() of the process that listens.
+  base::OwningProcess process_;
 };
 
 }  // namespace tambour::detail::server

@@ -161,7 +161,7 @@ class LoopGroupState {
   Phase wait_for(Phase phase) noexcept;
   void note_exception() noexcept;
 
-  const base::CreatingProcess process_;
+  const base::OwningProcess process_;
   std::vector<Member> members_;
   std::atomic<std::size_t> next_index_{0};
   std::atomic<bool> stopping_{false};

@@ -78,7 +78,7 @@ class Mailbox {
  private:
   std::mutex mutex_;
   loop::Core* core_;  ///< Null: the loop is destroyed.
-  base::CreatingProcess process_;
+  base::OwningProcess process_;
   detail::IntrusiveList<T, Tag> arrived_;
 };
 

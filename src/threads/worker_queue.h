@@ -57,7 +57,7 @@ class WorkerQueue {
 
   const unsigned threads_max_;
   const std::size_t queued_max_;
-  const base::CreatingProcess process_;
+  const base::OwningProcess process_;
   std::mutex mutex_;
   std::condition_variable pushed_;
   std::condition_variable ended_;

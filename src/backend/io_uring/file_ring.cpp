@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cerrno>
 
-#include "base/process_number.h"
 #include "base/seccomp.h"
 #include "base/system_call.h"
 
@@ -21,7 +20,7 @@ int FileRing::open(int eventfd) noexcept {
     close_ring();
     return error;
   }
-  process_ = base::process_number();
+  process_ = {};
   return 0;
 }
 
@@ -97,7 +96,7 @@ void FileRing::close_in_child() noexcept {
 }
 
 void FileRing::check_process() const noexcept {
-  if (process_ != base::process_number()) fail_in_child();
+  if (!process_.is_current()) fail_in_child();
 }
 
 }  // namespace tambour::detail::backend

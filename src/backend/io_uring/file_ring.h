@@ -9,6 +9,7 @@
 #include <tambour/loop/options.h>
 
 #include "backend/io_uring/ring.h"
+#include "base/process_number.h"
 #include "base/ready_queue.h"
 
 namespace tambour::detail::backend {
@@ -74,8 +75,8 @@ class FileRing final : private Ring {
   void set_signals(bool enabled) noexcept;
 
   int eventfd_ = -1;
-  bool signals_ = false;    ///< Completions signal the eventfd.
-  unsigned process_ = 0;    ///< The number of the process that has opened the ring.
+  bool signals_ = false;  ///< Completions signal the eventfd.
+  base::OwningProcess process_;
   unsigned completed_ = 0;  ///< Completions since transfer() last returned false.
 };
 

@@ -107,7 +107,7 @@ Result<> Uring::reopen() noexcept {
   if (auto opened = wake_up_.open(false); !opened) return opened;
   if (const int error = open_ring(may_defer_ ? Deferral::hidden : Deferral::none))
     return base::failure(error);
-  from_environment();
+  set_reopened();
   records_.disarm_all();
   files().cancel_all();
   records_.submit(wake_up_);

@@ -62,7 +62,7 @@ class StrikeRegister::Memory {
   [[nodiscard]] std::uint64_t hash_of(std::span<const unsigned char> random) const noexcept;
   [[nodiscard]] bool begin_period(std::int64_t number) noexcept;
 
-  const base::CreatingProcess process_;
+  const base::OwningProcess process_;
   std::unique_ptr<Memory> of_parent_;
   Identifier identifier_{};
   bool usable_ = false;  ///< The identifier is random.
