@@ -63,7 +63,8 @@ void Collector::State::add_loop(const std::shared_ptr<ObservedLoop>& loop) {
   add("tambour_loop_running_callback_seconds",
       "How long the callback that runs has taken; 0 if the loop waits.", labels, [loop] {
         const auto monitor = loop->monitor();
-        const std::int64_t began_ns = monitor != nullptr ? monitor->running_since_ns() : 0;
+        if (monitor == nullptr) return double(loop->silence().count()) / 1e9;
+        const std::int64_t began_ns = monitor->running_since_ns();
         if (began_ns == 0) return 0.0;
         const std::int64_t now_ns = monitor->clock_ns();
         return now_ns > began_ns ? double(now_ns - began_ns) / 1e9 : 0.0;

@@ -44,6 +44,9 @@ class ObservedLoop {
     const std::lock_guard lock(mutex_);
     return monitor_;
   }
+  /// How long a loop without a monitor has not answered: a callback that began before the loop was
+  /// observed may block it.
+  [[nodiscard]] Duration silence() const noexcept { return Clock::now() - observed_at_; }
   /// Returns false if the loop has not answered yet, or was destroyed. Throws like
   /// EventLoop::post().
   bool post(Callback<void()> function) const {
@@ -54,6 +57,7 @@ class ObservedLoop {
  private:
   EventLoop& loop_;
   const std::string name_;
+  const TimePoint observed_at_ = Clock::now();
   mutable std::mutex mutex_;
   std::shared_ptr<Monitor> monitor_;
 };
@@ -80,7 +84,12 @@ using ObservedLoops = std::vector<std::shared_ptr<ObservedLoop>>;
   ObservedLoops observed;
   for (std::size_t i = 0; i < loops.size(); ++i) {
     observed.push_back(std::make_shared<ObservedLoop>(loops[i], name + '/' + std::to_string(i)));
-    loops[i].post([loop = observed.back()] { loop->attach(); });
+    loops[i].post([loop = observed.back()] {
+      static_cast<void>(tambour::detail::loop::core_of(loop->loop()).monitor(true));
+      // The loop does not time the callbacks that are left in this iteration: it has answered when
+      // they have ended.
+      loop->loop().post([loop] { loop->attach(); });
+    });
   }
   return observed;
 }

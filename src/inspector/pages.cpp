@@ -158,9 +158,9 @@ void send_health(const State& state, Response& response) {
   blocked.begin_array();
   for (const auto& loop : state.loops()) {
     const auto monitor = loop->monitor();
-    if (monitor == nullptr) continue;
-    const Monitor::Reading reading = monitor->read();
-    const std::int64_t ns = running_ns(*monitor, reading);
+    const Monitor::Reading reading = monitor != nullptr ? monitor->read() : Monitor::Reading();
+    const std::int64_t ns =
+        monitor != nullptr ? running_ns(*monitor, reading) : loop->silence().count();
     if (ns <= state.options.stall_max.count()) continue;
     is_blocked = true;
     blocked.begin_object()

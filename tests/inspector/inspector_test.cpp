@@ -159,6 +159,7 @@ TEST_F(Inspectors, make_lists_in_slices) {
   listen();
   const char* const wanted = std::getenv("TAMBOUR_TEST_CONNECTIONS");
   const auto streams = connect(wanted != nullptr ? std::atoi(wanted) : 300);
+  while (server_->connections() < streams.size()) std::this_thread::sleep_for(1ms);
   IterationTimes times(loop_);
   after_page_ = [&times] { times.interrupt(); };
   const std::uint64_t before = loop_.stats().iterations;
@@ -223,7 +224,10 @@ TEST_F(Inspectors, make_profiles_if_the_process_has_a_profiler) {
 
 TEST_F(Inspectors, name_the_callback_that_blocks_a_loop) {
   listen({.stall_max = 20ms, .patience = 50ms});
-  EXPECT_EQ(python("/health", "a[\"is_healthy\"]"), "True");
+  // A busy machine may stop a callback of any loop for as long, and keep loops from answering.
+  while (!page("/health").starts_with(R"({"is_healthy":true)")) std::this_thread::sleep_for(1ms);
+  // Callbacks of the iteration in which a loop is observed first are not timed.
+  while (python("/loops", "all(\"iterations\" in l for l in a[\"loops\"])") != "True") continue;
   std::atomic<bool> is_blocked = false;
   std::atomic<bool> ends = false;
   loops_[1].post([&] {
@@ -231,17 +235,37 @@ TEST_F(Inspectors, name_the_callback_that_blocks_a_loop) {
     while (!ends) std::this_thread::yield();
   });
   while (!is_blocked) std::this_thread::yield();
-  while (!page("/health").starts_with("503 ")) std::this_thread::sleep_for(1ms);
-  const std::string health = page("/health");
-  EXPECT_NE(health.find("\"loop\":\"loop/1\""), std::string::npos) << health;
+  std::string health;
+  while (!health.contains("\"loop\":\"loop/1\"")) health = page("/health");
+  EXPECT_TRUE(health.starts_with("503 ")) << health;
   EXPECT_NE(health.find("inspector/inspector_test.cpp:"), std::string::npos) << health;
-  EXPECT_EQ(python("/connections", "a[\"silent_loops\"]"), "['loop/1']");
+  while (python("/connections", "a[\"silent_loops\"]") != "['loop/1']") continue;
   ends = true;
   while (page("/health").starts_with("503 ")) std::this_thread::sleep_for(1ms);
   const std::string longest = python("/callbacks",
                                      "max(c[\"longest_seconds\"] for c in a[\"callbacks\"] "
                                      "if \"inspector_test.cpp\" in c[\"place\"]) >= 0.02");
   EXPECT_EQ(longest, "True");
+}
+
+TEST_F(Inspectors, name_a_loop_that_was_blocked_before) {
+  std::atomic<bool> is_blocked = false;
+  std::atomic<bool> ends = false;
+  loops_[1].post([&] {
+    is_blocked = true;
+    while (!ends) std::this_thread::yield();
+  });
+  while (!is_blocked) std::this_thread::yield();
+  listen({.stall_max = 20ms});
+  std::string health;
+  for (int i = 0; i < 5000 && !health.contains("\"loop\":\"loop/1\""); ++i) {
+    health = page("/health");
+    std::this_thread::sleep_for(1ms);
+  }
+  EXPECT_TRUE(health.starts_with("503 ")) << health;
+  EXPECT_NE(health.find("\"loop\":\"loop/1\""), std::string::npos) << health;
+  ends = true;
+  while (page("/health").starts_with("503 ")) std::this_thread::sleep_for(1ms);
 }
 
 TEST_F(Inspectors, list_connections) {

@@ -48,7 +48,8 @@ struct InspectorOptions {
   /// A stop request makes "ready" answer 503: StreamServer::shutdown_token() of a server that
   /// drains, for example. Its callbacks are not used.
   std::stop_token shutdown{};
-  /// A loop in which one callback runs longer than this makes "health" answer 503.
+  /// A loop in which one callback runs longer than this makes "health" answer 503. So does a loop
+  /// that has not answered for that long since the inspector began to observe it.
   Duration stall_max = std::chrono::seconds(5);
   /// How long a page waits for the loops. Those that have not answered are named in it.
   Duration patience = std::chrono::seconds(1);
