@@ -77,7 +77,7 @@ TEST(Seccomp, events_arrive_during_a_wait_under_a_filter) {
     if (!test::kill_for_new_calls()) return no_filters;
     EventLoop loop({.backend = BackendKind::epoll});
     Timer timer(loop, [] {});
-    timer.start(900ms);
+    timer.start(1min);
     bool posted = false;
     std::thread other([&] {
       loop.post([&] {

@@ -298,7 +298,7 @@ TEST_P(BadDescriptors, a_loop_with_high_descriptors_of_its_own_fails_to_open_or_
   }
   // A loop that was created can be woken.
   Timer limit(**opened, [&opened] { (*opened)->stop(); });
-  limit.start(10s);
+  limit.start(1min);
   (*opened)->run_ready();
   (*opened)->run_ready();
   (*opened)->wake();

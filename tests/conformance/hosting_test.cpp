@@ -47,11 +47,11 @@ class Hosting : public test::OnEveryBackend {
     return count != 0 || !is_limited;
   }
 
-  /// Runs until `done()` returns true. Returns false after ten seconds without an event.
+  /// Runs until `done()` returns true. Returns false after a minute without an event.
   bool host_until(const std::function<bool()>& done) {
     for (int i = 0; i < 100'000; ++i) {
       if (done()) return true;
-      if (!iterate(10s)) return false;
+      if (!iterate(1min)) return false;
     }
     return false;
   }
@@ -141,10 +141,10 @@ TEST_P(Hosting, posted_tasks_and_wakeups_make_fd_readable) {
   static_cast<void>(loop().next_deadline());
   loop().post(count());
   pollfd polled{.fd = fd, .events = POLLIN, .revents = 0};
-  EXPECT_EQ(::poll(&polled, 1, 10'000), 1);
+  EXPECT_EQ(::poll(&polled, 1, 60'000), 1);
   EXPECT_TRUE(host_until([this] { return calls == 21; }));
   loop().wake();
-  EXPECT_EQ(::poll(&polled, 1, 10'000), 1);
+  EXPECT_EQ(::poll(&polled, 1, 60'000), 1);
   EXPECT_TRUE(becomes_idle());
   // Nothing is lost if run() waits in between.
   static_cast<void>(loop().next_deadline());
@@ -190,7 +190,11 @@ TEST_P(Hosting, regular_files_are_always_ready) {
   const UniqueFd file = test::open_regular_file();
   FdWatcher reader(loop(), file.get(), Events::read, [this](Events) { ++calls; });
   ASSERT_TRUE(reader.start());
-  EXPECT_TRUE(host_until([this] { return calls >= 5; }) || is(BackendKind::io_uring));
+  if (is(BackendKind::io_uring)) {
+    run_iterations(5);  // Its descriptor may stay quiet.
+  } else {
+    EXPECT_TRUE(host_until([this] { return calls >= 5; }));
+  }
   reader.stop();
   EXPECT_TRUE(becomes_idle());
 }

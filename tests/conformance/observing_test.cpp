@@ -1,6 +1,7 @@
 // Loop statistics, and functions that change iterations: feeding events, running pending callbacks,
 // collect intervals, suspending.
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <string>
 #include <thread>
@@ -77,17 +78,30 @@ TEST_P(Observing, counts_what_the_loop_does) {
 
 TEST_P(Observing, counts_wakeups_by_other_threads) {
   loop().ref();
-  std::thread other([this] {
-    std::this_thread::sleep_for(20ms);
-    loop().post([this] { loop().stop(); });
+  // A spinning loop may not be waiting when the task is posted.
+  const bool spins = options().spin > Duration::zero();
+  unsigned posted = 0;
+  std::atomic<unsigned> handled = 0;
+  std::atomic<bool> over = false;
+  std::thread other([&] {
+    // Once, unless a busy machine has kept the loop from waiting in time.
+    while (!over) {
+      std::this_thread::sleep_for(20ms);
+      ++posted;
+      loop().post([&] {
+        over = spins || loop().stats().wakeups > 0;
+        if (over) loop().stop();
+        ++handled;
+      });
+      while (handled < posted) std::this_thread::sleep_for(1ms);
+    }
   });
   loop().run();
   other.join();
   loop().unref();
-  // A spinning loop may not be waiting when the task is posted.
-  EXPECT_LE(loop().stats().wakeups, 1U);
-  if (options().spin == Duration::zero()) {
-    EXPECT_EQ(loop().stats().wakeups, 1U);
+  EXPECT_LE(loop().stats().wakeups, posted);
+  if (!spins) {
+    EXPECT_GE(loop().stats().wakeups, 1U);
   }
 }
 
@@ -96,8 +110,11 @@ TEST_P(Observing, measures_times_on_request) {
   measured.measure_times = true;
   EventLoop timed(measured);
   Timer timer(timed, [] { std::this_thread::sleep_for(5ms); });
-  timer.start(10ms);
-  timed.run();
+  // Once, unless a busy machine has kept the loop from waiting until the timer was due.
+  for (int i = 0; i < 100 && timed.stats().wait_time < 9ms; ++i) {
+    timer.start(10ms);
+    timed.run();
+  }
   const LoopStats stats = timed.stats();
   EXPECT_GE(stats.callback_time, Duration(5ms));
   EXPECT_GE(stats.lag_max, Duration(5ms));
@@ -370,13 +387,14 @@ TEST_P(Observing, a_runner_that_runs_nothing_leaves_callbacks_pending) {
 TEST_P(Observing, no_time_passes_while_suspended) {
   Timer timer(loop(), [this] { ++calls; });
   timer.start(30ms);
+  const TimePoint deadline = timer.deadline();
   suspend_timers(loop());
   std::this_thread::sleep_for(60ms);
   resume_timers(loop());
-  const TimePoint resumed = loop().now();
-  EXPECT_GT(timer.deadline(), resumed + 10ms);
+  const TimePoint shifted = timer.deadline();
+  EXPECT_GE(shifted, deadline + 60ms);
   loop().run_ready();
-  EXPECT_EQ(calls, 0);
+  EXPECT_TRUE(calls == 0 || loop().now() >= shifted);
   loop().run();
   EXPECT_EQ(calls, 1);
 }
@@ -387,13 +405,14 @@ TEST_P(Observing, only_the_first_suspend_and_resume_count) {
   const TimePoint deadline = timer.deadline();
   resume_timers(loop());
   EXPECT_EQ(timer.deadline(), deadline);
+  const TimePoint began = Clock::now();
   suspend_timers(loop());
   std::this_thread::sleep_for(20ms);
   suspend_timers(loop());
   resume_timers(loop());
   const TimePoint shifted = timer.deadline();
   EXPECT_GE(shifted, deadline + 20ms);
-  EXPECT_LT(shifted, deadline + 10s);
+  EXPECT_LE(shifted, deadline + (Clock::now() - began));
   resume_timers(loop());
   EXPECT_EQ(timer.deadline(), shifted);
 }

@@ -50,10 +50,15 @@ TEST_P(Spinning, a_loop_with_rare_events_waits_in_the_kernel) {
   });
   // The first waits train the moving average.
   while (reads < 10) loop.run_once();
-  const Duration before = test::processor_time();
-  while (reads < 30) loop.run_once();
+  // Again, if a busy machine has delayed the writer: its pauses are then of different lengths.
+  Duration used = Duration::max();
+  for (int i = 0; i < 10 && used >= 40ms; ++i) {
+    const Duration before = test::processor_time();
+    for (const int end = reads + 20; reads < end;) loop.run_once();
+    used = test::processor_time() - before;
+  }
   over = true;
-  EXPECT_LT(test::processor_time() - before, 40ms) << "of 200 ms";
+  EXPECT_LT(used, 40ms) << "of 200 ms";
 }
 
 TEST_P(Spinning, all_events_of_a_burst_are_handled) {

@@ -113,8 +113,8 @@ TEST_P(TimerOperations, reset_pushes_the_deadline_back) {
     EXPECT_EQ(idle.deadline(), loop().now() + 20ms);
     EXPECT_TRUE(idle.is_started());
   });
-  idle.start(20ms);
   activity.start(2ms, 2ms);
+  idle.start(20ms);
   run_for(50ms);
   activity.stop();
   // However late the machine was, the activity was due before the timeout.

@@ -485,7 +485,7 @@ TEST(DnsServerOnLoopback, replies_from_the_address_that_was_queried) {
   DatagramBatch batch(1, 4096);
   bool received = false;
   spawn(loop, [](UdpSocket& udp_socket, DatagramBatch& into, bool& done) -> Task<> {
-    const auto got = co_await timeout(10s, udp_socket.receive(into));
+    const auto got = co_await timeout(1min, udp_socket.receive(into));
     done = got.has_value();
     udp_socket.loop().stop();
   }(socket, batch, received));

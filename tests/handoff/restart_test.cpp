@@ -54,7 +54,7 @@ void serve_until_stopped(EventLoop& loop, Server& server, const char* name) {
   const auto end = [&](Task<> first) {
     spawn(loop, [](EventLoop& local, Server& served, Task<> before) -> Task<> {
       co_await std::move(before);
-      co_await served.shut_down(10s);
+      co_await served.shut_down(1min);
       local.stop();
     }(loop, server, std::move(first)));
   };

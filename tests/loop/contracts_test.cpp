@@ -226,7 +226,7 @@ TEST_F(Contracts, a_server_is_not_destroyed_by_its_own_handlers) {
             TcpServerGroup::listen(group, Endpoint::loopback_v4(0)).value());
         placement->serve({.on_connection = [&](Connection&) { placement.reset(); }});
         spawn(loop, connect(placement->endpoint()));
-        timer.start(10s);
+        timer.start(1min);
         loop.run();
       },
       "by a thread of the LoopGroup .created in .*contracts_test.*destroy the server");

@@ -129,7 +129,7 @@ TEST(PostQueue, keeps_the_order_of_each_of_four_producers) {
 
 /// Runs in the child after fork(2), where no other producer exists.
 int run_in_child(PostQueue& queue) {
-  ::alarm(10);
+  ::alarm(60);
   if (!queue.reopen()) return 1;
   while (!queue.empty()) run_all(queue);
   int late = 0;

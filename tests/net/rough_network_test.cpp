@@ -148,22 +148,22 @@ TEST(SilentPeers, each_peer_that_stops_responding_is_closed_once) {
     auto server = test::listen(loop).value();
     std::vector<Error> ends;
     constexpr std::size_t count = 100;
-    std::size_t opened = 0;
+    std::size_t heard = 0;
     server.serve(
-        ConnectionCallbacks{.on_connection =
-                                [&](Connection& peer) {
+        ConnectionCallbacks{.on_message =
+                                [&](Connection& peer, Buffer& bytes) {
+                                  bytes.clear();
                                   // Half of them by Tambour's idle timeout, the other half by
                                   // TCP_USER_TIMEOUT of the kernel, which counts unacknowledged
-                                  // bytes.
-                                  if (++opened % 2 == 0) return peer.set_idle_timeout(500ms);
-                                  const int limit_ms = 500;
-                                  EXPECT_EQ(::setsockopt(peer.fd(), IPPROTO_TCP, TCP_USER_TIMEOUT,
-                                                         &limit_ms, sizeof(limit_ms)),
-                                            0);
-                                },
-                            .on_message =
-                                [](Connection& peer, Buffer& bytes) {
-                                  bytes.clear();
+                                  // bytes. Not before all are connected, which may take longer.
+                                  if (++heard % 2 == 0) {
+                                    peer.set_idle_timeout(500ms);
+                                  } else {
+                                    const int limit_ms = 500;
+                                    EXPECT_EQ(::setsockopt(peer.fd(), IPPROTO_TCP, TCP_USER_TIMEOUT,
+                                                           &limit_ms, sizeof(limit_ms)),
+                                              0);
+                                  }
                                   peer.send("said once, and heard");
                                 },
                             .on_close = [&](Connection&, Error error) { ends.push_back(error); }});

@@ -149,11 +149,16 @@ TEST_P(ProcessGroups, terminate_ends_members_that_outlive_the_leader) {
 }
 
 TEST_P(ProcessGroups, timeout_ends_members_that_outlive_the_leader) {
-  Process process =
-      group_of(stubborn + "echo ready; exec sleep 1000", {.timeout = 100ms, .grace = 10ms});
-  EXPECT_EQ(status_of(process).code, SIGTERM);
-  EXPECT_TRUE(process.has_timed_out());
-  await_end_of_group(process.output());
+  // The time may be over before the shell has done anything.
+  auto process = Process::spawn(loop, {.arguments = {"/bin/sh", "-c", stubborn + "exec sleep 1000"},
+                                       .output = Stdio::pipe(),
+                                       .group = ProcessGroup::new_group,
+                                       .timeout = 100ms,
+                                       .grace = 10ms});
+  ASSERT_TRUE(process);
+  EXPECT_EQ(status_of(*process).code, SIGTERM);
+  EXPECT_TRUE(process->has_timed_out());
+  await_end_of_group(process->output());
 }
 
 TEST_P(ProcessGroups, destroying_a_terminated_process_kills_the_rest) {

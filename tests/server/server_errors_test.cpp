@@ -264,11 +264,13 @@ TEST_P(ServerErrors, at_most_ten_lines_a_second_are_written) {
   listen({});
   server->serve({.on_connection = [](Connection&) { throw std::runtime_error("thrown"); }});
   testing::internal::CaptureStderr();
+  const TimePoint began = Clock::now();
   for (int i = 0; i < 25; ++i) run(say_and_wait_for_end(server->endpoint()));
   EXPECT_TRUE(run_until([this] { return server->handler_exceptions() == 25; }));
   const std::string written = testing::internal::GetCapturedStderr();
-  // Two seconds may have begun.
-  EXPECT_LE(std::ranges::count(written, '\n'), 21) << written;
+  // One second may have begun before, and each later one has a line that counts what was left out.
+  const auto seconds = 2 + (Clock::now() - began) / 1s;
+  EXPECT_LE(std::ranges::count(written, '\n'), 11 * seconds - 1) << written;
 }
 
 TEST_P(ServerErrors, a_program_may_handle_the_exceptions_of_its_callbacks_itself) {
@@ -323,7 +325,7 @@ TEST(ServerRecords, of_a_full_server_an_exception_and_a_shutdown) {
     EXPECT_FALSE(log.has("shutting down"));
     co_await server.shut_down(0s);
   };
-  block_on(loop, timeout(30s, use()));
+  block_on(loop, timeout(1min, use()));
   EXPECT_GE(server.accept_pauses(), 1U);
   EXPECT_TRUE(log.has("level=error component=server"));
   EXPECT_TRUE(log.has("exception=\"a secret of the program"));

@@ -230,13 +230,14 @@ TEST_P(ServerGroups, connections_max_holds_for_all_loops) {
     static_cast<void>(co_await peer.read(byte));
     --now;
   });
-  run([](Endpoint to) -> Task<> {
+  run([](Endpoint to, const std::atomic<std::size_t>& served) -> Task<> {
     for (int round = 0; round < 3; ++round) {
       std::vector<TcpStream> all;
       co_await test::connect_all(to, 8, all);
+      while (served < 3) static_cast<void>(co_await sleep_for(1ms));
       static_cast<void>(co_await sleep_for(5ms));
     }
-  }(server.endpoint()));
+  }(server.endpoint(), now));
   EXPECT_TRUE(eventually([&] { return server.accepted() == 24 && server.connections() == 0; }));
   EXPECT_EQ(limit, 3U);
 }
@@ -441,6 +442,7 @@ TEST_P(ServerGroups, shutdown_tokens_notify_each_loop_on_its_thread) {
   for (const Placement placement : {Placement::kernel, Placement::round_robin}) {
     LoopGroup group(of(2));
     TcpServerGroup server = listen(group, {.placement = placement});
+    std::atomic<int> reading = 0;
     std::atomic<int> notified = 0;
     server.serve([&](TcpStream peer) -> Task<> {
       const auto thread = std::this_thread::get_id();
@@ -449,19 +451,21 @@ TEST_P(ServerGroups, shutdown_tokens_notify_each_loop_on_its_thread) {
         peer.close();
         ++notified;
       });
+      ++reading;
       Buffer buffer;
       const auto got = co_await peer.read(buffer);
       EXPECT_EQ(got.error(), system_error(ECANCELED));
     });
-    run([](TcpServerGroup& local, EventLoop& first) -> Task<> {
+    run([](TcpServerGroup& local, EventLoop& first, const std::atomic<int>& waiting) -> Task<> {
       std::vector<TcpStream> all;
       co_await test::connect_all(local.endpoint(), 6, all);
-      while (local.connections() < 6) static_cast<void>(co_await sleep_for(1ms));
+      // Not connections(): one on its way to its loop would find its token stopped already.
+      while (waiting < 6) static_cast<void>(co_await sleep_for(1ms));
       EXPECT_FALSE(local.shutdown_token(first).stop_requested());
       // Without the notice, it would wait for an hour.
       co_await local.shut_down(1h);
       EXPECT_TRUE(local.shutdown_token(first).stop_requested());
-    }(server, group[0]));
+    }(server, group[0], reading));
     EXPECT_EQ(notified, 6);
   }
 }

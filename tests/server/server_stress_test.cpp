@@ -45,6 +45,12 @@ class Peers {
     ::waitpid(pid_, nullptr, 0);
   }
 
+  /// Returns true once: when all have connected and sent their byte.
+  [[nodiscard]] bool have_connected() const {
+    int status = 0;
+    return ::waitpid(pid_, &status, WUNTRACED | WNOHANG) == pid_ && WIFSTOPPED(status);
+  }
+
  private:
   [[noreturn]] static void connect_and_wait(const Endpoint& server, std::size_t count) {
     // The peers must not keep the server's descriptors open.
@@ -53,7 +59,7 @@ class Peers {
       const int fd = ::socket(server.family(), SOCK_STREAM, 0);
       if (::connect(fd, server.data(), server.size()) != 0 || ::write(fd, "x", 1) != 1) ::_exit(1);
     }
-    for (;;) ::pause();
+    for (;;) ::raise(SIGSTOP);
   }
 
   pid_t pid_;
@@ -141,9 +147,10 @@ TEST_P(ServerStress, a_server_without_descriptors_waits_and_then_serves_all_clie
   {
     const Peers peers(server.endpoint(), wanted);  // Not subject to the limit below.
     const test::OpenFilesLimit limit(test::open_descriptors() + served);
-    ASSERT_TRUE(run_until([this] { return open_.size() >= served / 2; }));
-    run_for(100ms);
+    ASSERT_TRUE(eventually([&peers] { return peers.have_connected(); }));
+    ASSERT_TRUE(eventually([&server] { return server.accept_pauses() > 0; }));
     const std::size_t reached = open_.size();
+    EXPECT_GE(reached, served / 2);
     EXPECT_LT(reached, wanted);
     // At most 10 ms of CPU time in one second: the server does not spin on connections that it
     // cannot accept.

@@ -13,6 +13,7 @@
 
 #include <tambour/tambour.h>
 
+#include "support/process.h"
 #include "support/scale.h"
 
 namespace tambour::service_test {
@@ -69,11 +70,11 @@ std::optional<sim::Failure> try_seeds(std::uint64_t count, test::Mutant mutant) 
 }
 
 TEST(SimulatedService, works_with_a_thousand_seeds) {
-  const auto began = std::chrono::steady_clock::now();
+  const Duration before = test::processor_time();
   const auto failure = try_seeds(test::scaled(1000), test::Mutant::none);
   EXPECT_FALSE(failure) << failure->report();
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
-  std::cout << test::scaled(1000) << " seeds in " << took.count() << " s" << std::endl;
+  const std::chrono::duration<double> took = test::processor_time() - before;
+  std::cout << test::scaled(1000) << " seeds in " << took.count() << " s of processor time\n";
   EXPECT_LT(took.count(), 60);
 }
 

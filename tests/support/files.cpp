@@ -114,7 +114,7 @@ void drain(const UniqueFd& fd) {
 
 void await(const UniqueFd& fd, Events events) {
   pollfd polled{.fd = fd.get(), .events = static_cast<short>(events), .revents = 0};
-  constexpr int timeout_ms = 10'000;
+  constexpr int timeout_ms = 60'000;
   if (::poll(&polled, 1, timeout_ms) != 1) std::abort();
 }
 

@@ -61,16 +61,18 @@ bool OnEveryBackend::run_until(const std::function<bool()>& done) {
   bool late = false;
   Timer limit(loop(), [&late] { late = true; });
   limit.start(1min);
-  while (!late && !done()) loop().run_once();
-  return done();
+  for (;;) {
+    if (done()) return true;
+    if (late) return false;
+    loop().run_once();
+  }
 }
 
 bool OnEveryBackend::eventually(const std::function<bool()>& done) {
   using namespace std::chrono_literals;
   Timer tick(loop(), [] {});
   tick.start(1ms, 1ms);
-  for (int i = 0; i < 6 && !done(); ++i) static_cast<void>(run_until(done));
-  return done();
+  return run_until(done);
 }
 
 void OnEveryBackend::run(Task<> task) {
@@ -79,10 +81,9 @@ void OnEveryBackend::run(Task<> task) {
   scope.set_exception_handler(
       [&thrown](std::exception_ptr subject) { thrown = std::move(subject); });
   scope.spawn(std::move(task));
-  for (int i = 0; i < 6 && !scope.empty(); ++i)
-    static_cast<void>(run_until([&scope] { return scope.empty(); }));
+  const bool is_done = run_until([&scope] { return scope.empty(); });
   if (thrown != nullptr) std::rethrow_exception(thrown);
-  EXPECT_TRUE(scope.empty());
+  EXPECT_TRUE(is_done);
 }
 
 void OnEveryBackend::run_for(Duration time) {

@@ -51,11 +51,12 @@ TEST_P(BlockOn, returns_the_result_or_throws_the_exception) {
 TEST_P(BlockOn, runs_the_other_work_of_the_loop_meanwhile) {
   int ticks = 0;
   bool ended = false;
-  spawn(loop(), [](int& count, bool& done) -> Task<> {
+  TaskEvent end(loop());
+  spawn(loop(), [](int& count, bool& done, TaskEvent& may_end) -> Task<> {
     for (; count < 3; ++count) static_cast<void>(co_await sleep_for(1ms));
-    static_cast<void>(co_await sleep_for(5ms));
+    static_cast<void>(co_await may_end.wait());
     done = true;
-  }(ticks, ended));
+  }(ticks, ended, end));
   const auto wait = [&ticks]() -> Task<> {
     while (ticks < 3) static_cast<void>(co_await sleep_for(1ms));
   };
@@ -64,6 +65,8 @@ TEST_P(BlockOn, runs_the_other_work_of_the_loop_meanwhile) {
   // A stop request does not end it. The other task goes on afterwards.
   loop().stop();
   EXPECT_EQ(block_on(loop(), greet("Bob")), "hello, Bob");
+  EXPECT_FALSE(ended);
+  end.set();
   loop().run();
   EXPECT_TRUE(ended);
 }

@@ -205,17 +205,26 @@ TEST_P(WorkerPools, the_loop_may_be_destroyed_while_a_worker_runs) {
   EXPECT_EQ(*seen, 2);
 }
 
+/// Returns a pointer that runs `subject` when its last copy is destroyed.
+std::shared_ptr<void> on_destruction(std::function<void()> subject) {
+  return {nullptr, [act = std::move(subject)](void*) { act(); }};
+}
+
 TEST_P(WorkerPools, destroying_the_pool_ends_queued_calls) {
+  Gate begun, closing;
   auto pool = std::make_unique<WorkerPool>(1);
-  Gate begun;
   std::vector<Error> results;
   std::atomic<int> calls{0};
   spawn(loop(),
         call_and_record(*pool, [&] { begun.open(), std::this_thread::yield(), ++calls; }, results));
   begun.pass();
-  pool->submit([&] { std::this_thread::sleep_for(1ms); });
+  // If it runs, then until the pool has dropped what is queued behind it.
+  pool->submit([&closing] { closing.pass(); });
   spawn(loop(), call_and_record(*pool, [&] { ++calls; }, results));
-  Callback<void()> dropped = [&calls, held = std::make_unique<int>(1)] { calls += *held; };
+  Callback<void()> dropped = [&calls, held = std::make_unique<int>(1),
+                              end = on_destruction([&closing] { closing.open(); })] {
+    calls += *held;
+  };
   pool->submit(std::move(dropped));
   pool.reset();
   const int before = calls;
@@ -294,11 +303,6 @@ TEST_P(WorkerPools, tasks_are_stopped_and_destroyed_while_their_pool_ends) {
   }
   loop().run();
   for (const Error& error : results) EXPECT_TRUE(!error || error == system_error(ECANCELED));
-}
-
-/// Returns a pointer that runs `subject` when its last copy is destroyed.
-std::shared_ptr<void> on_destruction(std::function<void()> subject) {
-  return {nullptr, [act = std::move(subject)](void*) { act(); }};
 }
 
 TEST(WorkerPoolEnd, dropped_calls_may_use_the_pool) {
