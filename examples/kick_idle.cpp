@@ -40,7 +40,7 @@ Task<bool> visit(Endpoint where, int times) {
 int main(int argc, char** argv) {
   const auto at = Endpoint::parse(argc > 1 ? argv[1] : "127.0.0.1:0");
   if (!at) return std::fprintf(stderr, "%s: %s\n", argv[1], at.error().message().c_str()), 2;
-  const auto idle = std::chrono::milliseconds(argc > 2 ? std::atoi(argv[2]) : 1000);
+  const auto idle = std::chrono::milliseconds(argc > 2 ? std::atoi(argv[2]) : 3000);
   EventLoop loop;
   int closed = 0;
   auto server = TcpServer::listen(loop, *at);
@@ -51,7 +51,7 @@ int main(int argc, char** argv) {
     spawn(loop, [](TcpServer& local, bool& well) -> Task<> {
       const Endpoint where = local.endpoint();
       // The first client is active for longer than the idle timeout.
-      const auto [talked, slept] = co_await when_all(visit(where, 30), visit(where, 0));
+      const auto [talked, slept] = co_await when_all(visit(where, 70), visit(where, 0));
       well = talked && slept;
       co_await local.shut_down(1s);
     }(*server, is_well));

@@ -62,15 +62,16 @@ Task<> slow_loris(Endpoint server) {
   while (co_await stream->write("x")) co_await sleep_for(20ms);
 }
 
-/// Gets its answer, and keeps the connection open.
-Task<> never_closes(Endpoint server) {
+/// Gets its answer, and keeps the connection open until the server has closed all.
+Task<> never_closes(Endpoint server, const int& closed_by_limit) {
   auto stream = co_await TcpStream::connect(server);
-  if (stream && co_await stream->write("bye\n")) co_await sleep_for(1s);
+  if (!stream || !co_await stream->write("bye\n")) co_return;
+  while (closed_by_limit < 3) co_await sleep_for(20ms);
 }
 
-Task<> play(TcpServer& server) {
+Task<> play(TcpServer& server, const int& closed_by_limit) {
   const Endpoint at = server.endpoint();
-  co_await when_all(never_reads(at), slow_loris(at), never_closes(at));
+  co_await when_all(never_reads(at), slow_loris(at), never_closes(at, closed_by_limit));
   server.stop();
 }
 
@@ -85,7 +86,7 @@ int main(int argc, char** argv) {
       loop, *at, {.connections_max = 1000, .tcp = {.keepalive_idle = 30s, .keepalive_count = 5}});
   if (!server) return std::fprintf(stderr, "%s\n", server.error().message().c_str()), 1;
   server->serve(line_server(closed_by_limit));
-  if (argc < 2) spawn(loop, play(*server));
+  if (argc < 2) spawn(loop, play(*server, closed_by_limit));
   loop.run();
   return argc > 1 || closed_by_limit == 3 ? 0 : 1;
 }

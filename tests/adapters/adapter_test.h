@@ -97,7 +97,7 @@ Task<> run_until_done(EventLoop& loop, Operate operate, std::size_t count, Outco
 /// Repeats a function that returns a Task<bool>, until it succeeds: a server may be starting.
 template <class Attempt>
 Task<bool> retry(Attempt attempt) {
-  for (int i = 0; i < 4'000; ++i) {
+  for (int i = 0; i < 12'000; ++i) {
     auto done = attempt();
     const bool is_done = co_await std::move(done);
     if (is_done) co_return true;

@@ -46,11 +46,11 @@ class Cares : public test::AdapterTest {
     endpoint = server->endpoint();
   }
 
-  /// A channel that asks the server, again after 100 ms.
-  [[nodiscard]] std::unique_ptr<AresChannel> open() {
+  /// A channel that asks the server, again after `timeout_ms`.
+  [[nodiscard]] std::unique_ptr<AresChannel> open(int timeout_ms = 1'000, int tries = 3) {
     ares_options options{};
-    options.timeout = 100;
-    options.tries = 2;
+    options.timeout = timeout_ms;
+    options.tries = tries;
     auto channel =
         std::make_unique<AresChannel>(loop, options, ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES);
     const std::string text = "127.0.0.1:" + std::to_string(endpoint->port());
@@ -137,7 +137,7 @@ TEST_F(Cares, a_server_that_does_not_answer_is_asked_until_the_time_limit) {
   run([this]() -> Task<> {
     server.reset();
     auto silent = or_throw(UdpSocket::bind(loop, *endpoint), "bind");
-    const auto channel = open();
+    const auto channel = open(100, 2);
     const auto none = co_await channel->resolve("www.example.test", {}, ipv4());
     EXPECT_EQ(none.error(), Error(ARES_ETIMEOUT, ares_category()));
   }());

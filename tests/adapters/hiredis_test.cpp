@@ -44,7 +44,7 @@ class Hiredis : public test::AdapterTest {
 
   /// Connects as soon as the server listens.
   Task<bool> connected(RedisClient& client) {
-    for (int i = 0; i < 2'000; ++i) {
+    for (int i = 0; i < 12'000; ++i) {
       const auto done = co_await client.connect_unix(socket().c_str());
       if (done) {
         const auto pong = co_await client.command("PING");

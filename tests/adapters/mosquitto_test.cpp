@@ -43,7 +43,7 @@ class Mosquitto : public test::AdapterTest {
 
   /// Connects as soon as the broker listens.
   Task<bool> connected(MqttClient& client) {
-    for (int i = 0; i < 2'000; ++i) {
+    for (int i = 0; i < 12'000; ++i) {
       const auto done = co_await client.connect(socket().c_str(), 0);
       if (done) co_return true;
       static_cast<void>(co_await sleep_for(5ms));
@@ -132,7 +132,7 @@ TEST_F(Mosquitto, publications_are_sent_again_after_a_restart_of_the_broker) {
     const auto refused = co_await client.reconnect();
     EXPECT_FALSE(refused);
     start_server();
-    for (int i = 0; i < 2'000 && !client.is_connected(); ++i) {
+    for (int i = 0; i < 12'000 && !client.is_connected(); ++i) {
       const auto again = co_await client.reconnect();
       if (!again) static_cast<void>(co_await sleep_for(5ms));
     }

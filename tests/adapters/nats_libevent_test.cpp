@@ -28,7 +28,7 @@ class NatsWithLibevent : public testing::Test {
   /// The URL of a server that chooses its port; empty if there is none.
   std::string url_of_server() {
     std::string url;
-    for (int i = 0; i < 2'000 && url.empty(); ++i) {
+    for (int i = 0; i < 12'000 && url.empty(); ++i) {
       run_for(5ms);
       std::ifstream log(folder.path() + "/log");
       for (std::string line; std::getline(log, line);) {
@@ -63,6 +63,7 @@ TEST_F(NatsWithLibevent, messages_are_published_and_received) {
   natsOptions* options = nullptr;
   ASSERT_EQ(natsOptions_Create(&options), NATS_OK);
   natsOptions_SetURL(options, url.c_str());
+  natsOptions_SetTimeout(options, 60'000);
   ASSERT_EQ(natsOptions_SetEventLoop(options, base.get(), &natsLibevent_Attach, &natsLibevent_Read,
                                      &natsLibevent_Write, &natsLibevent_Detach),
             NATS_OK);

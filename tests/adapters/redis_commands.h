@@ -64,7 +64,7 @@ inline void expect_redis_commands(
                                                       socket, "--save", "", "--dir", folder.path()},
                              folder.path() + "/log");
   redisAsyncContext* context = nullptr;
-  for (int i = 0; i < 2'000; ++i) {
+  for (int i = 0; i < 12'000; ++i) {
     context = redisAsyncConnectUnix(socket.c_str());
     ASSERT_NE(context, nullptr);
     if (context->err == 0) break;

@@ -214,12 +214,10 @@ void with_server(const std::function<void(const std::string& folder)>& body) {
       std::puts("mounting is not permitted: not compared");
       return;
     }
-    for (const char* const address :
-         {"10.1.0.1/8", "2001:db8::1/32", "fd00::1/64", "192.0.2.99/24"})
-      test::command(std::string("ip addr add ") + address +
-                    " dev lo nodad 2>/dev/null || ip addr "
-                    "add " +
-                    address + " dev lo");
+    test::command("ip address add 10.1.0.1/8 dev lo");
+    test::add_ipv6_address("2001:db8::1", 32);
+    test::add_ipv6_address("fd00::1", 64);
+    test::command("ip address add 192.0.2.99/24 dev lo");
     int ready[2];
     ASSERT_EQ(::pipe(ready), 0);
     const pid_t server_process = ::fork();

@@ -102,9 +102,9 @@ T run(EventLoop& loop, Task<T> task) {
   return std::move(result).value();
 }
 
-/// Waits until the server answers, for at most half a minute.
+/// Waits until the server answers, for at most a minute.
 Task<bool> wait_for_server(dns::Resolver& resolver) {
-  for (int i = 0; i < 300; ++i) {
+  for (int i = 0; i < 600; ++i) {
     const auto found = co_await resolver.query("www.test", dns::Type::a);
     resolver.clear_cache();
     if (found) co_return true;

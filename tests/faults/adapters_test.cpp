@@ -69,7 +69,7 @@ class Adapters : public testing::Test {
   template <class Begin>
   void warm_up(const Begin& begin) {
     Error error;
-    for (int i = 0; i < 500; ++i) {
+    for (int i = 0; i < 12'000; ++i) {
       error = run(begin);
       if (!error) return;
       std::this_thread::sleep_for(5ms);
@@ -100,7 +100,7 @@ class Adapters : public testing::Test {
     }
     EXPECT_GT(refused, 5);
     // Servers in this process close their ends later.
-    for (int i = 0; i < 2'000 && test::open_descriptors() > descriptors; ++i)
+    for (int i = 0; i < 12'000 && test::open_descriptors() > descriptors; ++i)
       std::this_thread::sleep_for(5ms);
     EXPECT_LE(test::open_descriptors(), descriptors);
   }

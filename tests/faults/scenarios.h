@@ -21,7 +21,7 @@ struct Scenario {
 
 const std::vector<Scenario>& all_scenarios();
 
-/// Runs the loop until `done` returns true. Fails the test after five seconds.
+/// Runs the loop until `done` returns true. Fails the test after a minute.
 template <class Done>
 void run_until(EventLoop& loop, Done&& done, const char* text) {
   bool late = false;

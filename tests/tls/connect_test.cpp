@@ -209,8 +209,11 @@ TEST_P(TlsConnect, the_time_limit_covers_everything) {
   const std::uint16_t port = silent.endpoint().port();
   ConnectOptions options(contexts.client);
   options.timeout = 50ms;
-  expect(outcome(options, std::string("localhost"), port), system_error(ETIMEDOUT),
-         ConnectStep::tls);
+  ConnectError late = outcome(options, std::string("localhost"), port);
+  // On a busy machine, the time may end before the handshake begins.
+  for (int i = 0; i < 50 && late.step() != ConnectStep::tls; ++i)
+    late = outcome(options, std::string("localhost"), port);
+  expect(late, system_error(ETIMEDOUT), ConnectStep::tls);
   for (const std::string scheme : {"http", "https", "socks5"}) {
     options.proxy = scheme + "://" + silent.endpoint().to_string();
     options.proxy_tls = contexts.client;

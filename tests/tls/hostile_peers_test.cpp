@@ -37,7 +37,7 @@ class RawClient {
       : thread_([to, version, play = std::move(play)] {
           const UniqueFd fd(::socket(to.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
           ASSERT_EQ(::connect(fd.get(), to.data(), to.size()), 0);
-          const timeval limit{.tv_sec = 20, .tv_usec = 0};
+          const timeval limit{.tv_sec = 60, .tv_usec = 0};
           ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
           ::setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
           SSL_CTX* const context = SSL_CTX_new(TLS_client_method());
@@ -86,8 +86,16 @@ class HostilePeers : public testing::Test {
     return *end;
   }
 
+  static Contexts patient() {
+    tls::ServerOptions server;
+    server.handshake_timeout = 1min;
+    tls::ClientOptions client;
+    client.handshake_timeout = 1min;
+    return {std::move(server), std::move(client)};
+  }
+
   EventLoop loop;
-  Contexts contexts;
+  Contexts contexts = patient();
   std::size_t received = 0;
 };
 
@@ -178,7 +186,7 @@ class FullSockets : public HostilePeers {
     Timer tick(loop, [] {});
     tick.start(10ms, 10ms);
     Timer limit(loop, [&] { end_with(system_error(ETIME)); });
-    limit.start(30s);
+    limit.start(1min);
     while (!end) loop.run_once();
     return *end;
   }

@@ -119,7 +119,7 @@ async def look_at_pages(browser: Browser, site: Path, pictures: Path | None) -> 
                     faults.append(f"{place}: {needed} pixels wide")
                 wanted = "slate" if scheme == "dark" else "default"
                 if not await browser.until(
-                        f"document.body.dataset.mdColorScheme === '{wanted}'", 10):
+                        f"document.body.dataset.mdColorScheme === '{wanted}'"):
                     state = await browser.value(
                         "JSON.stringify([document.body.dataset.mdColorScheme, "
                         "matchMedia('(prefers-color-scheme: dark)').matches, "
@@ -147,7 +147,7 @@ async def search(browser: Browser, site: Path) -> list[str]:
         await browser.value(f"{field}.select()")
         await browser.call("Input.insertText", text=text)
         await browser.call("Input.dispatchKeyEvent", type="keyUp", key="Shift")
-        found = await browser.until(f"{results}.some(url => url.includes({json.dumps(page)}))", 30)
+        found = await browser.until(f"{results}.some(url => url.includes({json.dumps(page)}))")
         if not found:
             others = await browser.value(f"{results}.join(' ')") or "nothing"
             faults.append(f"{text}: not {page}, but {others.replace(site.as_uri(), '')}")
@@ -174,11 +174,11 @@ async def change_version(browser: Browser, site: Path) -> list[str]:
         await browser.call("Page.navigate", url=start.as_uri())
         link = (f"[...document.querySelectorAll('.md-version__link')]"
                 f".find(link => link.textContent === '{version}')")
-        if not await browser.until(f"{link}?.href ?? ''", 30):
+        if not await browser.until(f"{link}?.href ?? ''"):
             faults.append(f"{start.relative_to(site.parent)}: {version} is not in the menu")
             continue
         await browser.value(f"{link}.click()")
-        if not await browser.until(f"location.href === {json.dumps(aim.as_uri())}", 30):
+        if not await browser.until(f"location.href === {json.dumps(aim.as_uri())}"):
             place = await browser.value("location.href")
             faults.append(f"{start.relative_to(site.parent)}: {version} leads to {place}")
     shutil.rmtree(other)

@@ -34,9 +34,11 @@ def run_number():
 
 if "hang" in does and run_number() >= does["hang"]:
     child = os.fork()  # a grandchild, which must be killed too
-    with open(f"{here}/{'grandchild' if child == 0 else 'child'}.pid", "w") as file:
+    path = f"{here}/{'grandchild' if child == 0 else 'child'}.pid"
+    with open(f"{path}.part", "w") as file:
         print(os.getpid(), file=file)
-    time.sleep(100)
+    os.rename(f"{path}.part", path)  # complete, even if the process is killed meanwhile
+    time.sleep(1000)
 if "fail" in does:
     print("warning: of no interest\n" + does["fail"], file=sys.stderr)
     sys.exit(1)

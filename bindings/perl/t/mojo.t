@@ -24,15 +24,19 @@ my $limit = Tambour::timer 60, 0, sub { die "the test takes too long" };
 $limit->stop;
 
 {
-    my $order = "";
-    $reactor->timer (0.02 => sub { $order .= "b" });
-    $reactor->timer (0.01 => sub { $order .= "a" });
-    $reactor->next_tick (sub { $order .= "n"; ok $reactor->is_running, "is running" });
-    my $removed = $reactor->timer (0.01 => sub { $order .= "x" });
-    ok $reactor->remove ($removed), "a timer was removed";
-    ok !$reactor->remove ($removed), "and is no longer there";
-    ok !$reactor->is_running, "is not running";
-    $reactor->start;
+    my $order;
+    for (1 .. 50) {    # On a busy machine, the timer for "a" may start late.
+        $order = "";
+        $reactor->timer (0.02 => sub { $order .= "b" });
+        $reactor->timer (0.01 => sub { $order .= "a" });
+        $reactor->next_tick (sub { $order .= "n"; ok $reactor->is_running, "is running" });
+        my $removed = $reactor->timer (0.01 => sub { $order .= "x" });
+        ok $reactor->remove ($removed), "a timer was removed";
+        ok !$reactor->remove ($removed), "and is no longer there";
+        ok !$reactor->is_running, "is not running";
+        $reactor->start;
+        last if $order eq "nab";
+    }
     is $order, "nab", "the reactor ends when nothing is left";
 }
 

@@ -160,11 +160,13 @@ subtest child => sub {
 
 subtest "ignored SIGCHLD" => sub {
     local $SIG{CHLD} = "IGNORE";
+    pipe my $reader, my $writer or die "pipe: $!";
     my $pid = fork // die "fork: $!";
-    if (!$pid) { select undef, undef, undef, 0.1; POSIX::_exit(5) }
+    if (!$pid) { close $writer; sysread $reader, my $end, 1; POSIX::_exit(5) }
     my $status;
     my $w = Tambour::child $pid, 0, sub { $status = $_[2]; Tambour::stop() };
     is $SIG{CHLD}, "DEFAULT", "SIGCHLD is no longer ignored";
+    close $writer;
     run_until_stopped();
     is $status, 5 << 8, "the status is reported";
 };

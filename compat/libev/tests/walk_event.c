@@ -45,7 +45,7 @@ static void basics(void) {
 static void events(void) {
   struct event reader, persistent, timer, both, sig;
   struct ends ends = make_pipe(), silent = make_pipe();
-  struct timeval tv = ms(200), later = ms(500), at;
+  struct timeval tv = ms(100000), later = tv, soon = ms(50), at;
   event_init();
   event_set(&reader, ends.read, EV_READ, on_event, "once");
   event_set(&persistent, ends.read, EV_READ | PERSIST, on_event, "persistent");
@@ -70,6 +70,7 @@ static void events(void) {
   event_active(&sig, EV_SIGNAL, 1);
   event_active(&timer, EV_TIMER, 1);
   say("loop %d", event_loop(EVLOOP_NONBLOCK));
+  event_add(&both, &soon);
   say("loop %d", event_loop(EVLOOP_ONESHOT));
   say("flags %x, pending %x", both.ev_flags, event_pending(&both, EV_READ | EV_TIMER, 0));
   event_add(&persistent, &tv);

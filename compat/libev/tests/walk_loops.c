@@ -18,7 +18,7 @@ static void versions(void) {
 static void clocks(void) {
   Loop* loop = ev_loop_new(0);
   ev_tstamp before = ev_time(), slept;
-  say("ev_time is time: %d", before - (double)time(0) < 2. && before - (double)time(0) > -2.);
+  say("ev_time is time: %d", before - (double)time(0) < 99. && before - (double)time(0) > -99.);
   ev_sleep(.02);
   slept = ev_time() - before;
   say("slept long enough: %d, not for ever: %d", slept >= .0199, slept < 10.);
@@ -235,18 +235,23 @@ static void suspension(void) {
   Loop* loop = ev_loop_new(0);
   ev_timer timer;
   ev_periodic periodic;
-  ev_timer_init(&timer, on_timer, .5, 0.);
+  ev_tstamp left;
+  ev_timer_init(&timer, on_timer, 50., 0.);
   timer.data = "timer";
   ev_periodic_init(&periodic, on_periodic, ev_now(loop) + .05, 0., 0);
   periodic.data = "periodic";
   ev_timer_start(loop, &timer);
   ev_periodic_start(loop, &periodic);
   ev_suspend(loop);
+  left = ev_timer_remaining(loop, &timer);
   ev_sleep(.1);
   ev_resume(loop);
-  say("remaining as before: %d",
-      ev_timer_remaining(loop, &timer) > .2 && ev_timer_remaining(loop, &timer) < .501);
+  say("remaining as before: %d", ev_timer_remaining(loop, &timer) > left - .01 &&
+                                     ev_timer_remaining(loop, &timer) < left + .01);
   ITERATE(loop);
+  ev_timer_stop(loop, &timer);
+  ev_timer_set(&timer, .005, 0.);
+  ev_timer_start(loop, &timer);
   say("then: %d", ev_run(loop, EVRUN_ONCE));
   ev_loop_destroy(loop);
 }
@@ -282,12 +287,12 @@ static void data_and_intervals(void) {
   io.data = "io";
   ev_io_start(loop, &io);
   put(ends.write, "x");
-  before = ev_time();
+  before = ev_now(loop); /* The interval begins with the former iteration. */
   ev_run(loop, EVRUN_ONCE);
   say("io after the interval: %d", ev_time() - before >= .045);
   /* The loop does not pause if a callback has sent an ev_async. */
   ev_io_stop(loop, &io);
-  ev_set_io_collect_interval(loop, 2.);
+  ev_set_io_collect_interval(loop, 40.);
   ev_async_init(&word, on_async);
   word.data = "async";
   ev_async_start(loop, &word);
@@ -298,7 +303,7 @@ static void data_and_intervals(void) {
   ev_run(loop, EVRUN_NOWAIT);
   before = ev_time();
   ev_run(loop, EVRUN_ONCE);
-  say("word at once: %d", ev_time() - before < 1.);
+  say("word at once: %d", ev_time() - before < 20.);
   ev_loop_destroy(loop);
 }
 

@@ -55,8 +55,8 @@ static void settings_of_the_former(void) {
   Loop* loop = ev_default_loop(0);
   ev_timer timer;
   ev_tstamp before;
-  ev_set_io_collect_interval(loop, 5.);
-  ev_set_timeout_collect_interval(loop, 5.);
+  ev_set_io_collect_interval(loop, 40.);
+  ev_set_timeout_collect_interval(loop, 40.);
   ev_set_loop_release_cb(loop, release, acquire);
   ev_loop_destroy(loop);
   loop = ev_default_loop(0);
@@ -66,7 +66,7 @@ static void settings_of_the_former(void) {
   before = ev_time();
   say("run: %d", ev_run(loop, 0));
   say("released: %d, acquired: %d", released > 0, acquired > 0);
-  say("no collect interval: %d", ev_time() - before < 4.);
+  say("no collect interval: %d", ev_time() - before < 20.);
   ev_loop_destroy(loop);
 }
 

@@ -45,7 +45,7 @@ static void stats_with(unsigned flags) {
   file("missing", missing);
   file("other", other);
   write_file(there, "one");
-  ev_timer_init(&limit, give_up, 20., 0.);
+  ev_timer_init(&limit, give_up, 50., 0.);
   ev_timer_start(loop, &limit);
   ev_stat_init(&present, changed, there, .11);
   ev_stat_init(&same, changed, there, 0.);

@@ -389,7 +389,7 @@ static void inherited_loop(unsigned flags) {
     return;
   }
   alarm(20);
-  ev_timer_init(&limit, on_limit, 5., 0.);
+  ev_timer_init(&limit, on_limit, 15., 0.);
   ev_timer_start(loop, &limit);
   raise(SIGUSR1);
   ev_run(loop, EVRUN_ONCE);

@@ -172,7 +172,7 @@ void bufferevents() {
 }  // namespace
 
 int main() {
-  ::alarm(60);
+  ::alarm(300);
   if (evthread_use_pthreads() != 0) return 2;
   moves();
   views();

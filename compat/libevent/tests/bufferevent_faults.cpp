@@ -256,14 +256,19 @@ void no_descriptors() {
   rlimit none = before;
   none.rlim_cur = 0;
   ::setrlimit(RLIMIT_NOFILE, &none);
-  const double start = cpu_seconds();
   const timeval bound{0, 500'000};
-  event_base_loopexit(base, &bound);
-  event_base_dispatch(base);
-  EXPECT(cpu_seconds() - start < 0.01);
+  bool spins = true;
+  // The kernel charges a busy machine's interrupts to whatever runs.
+  for (int i = 0; i < 5 && spins; ++i) {
+    const double start = cpu_seconds();
+    event_base_loopexit(base, &bound);
+    event_base_dispatch(base);
+    spins = cpu_seconds() - start >= 0.01;
+  }
+  EXPECT(!spins);
   EXPECT(accepted == 0);
   ::setrlimit(RLIMIT_NOFILE, &before);
-  run_for(base, 250);
+  for (int i = 0; i < 240 && accepted == 0; ++i) run_for(base, 250);
   EXPECT(accepted == 1);
   evconnlistener_free(listener);
   ::close(client);
@@ -299,7 +304,12 @@ void freed_members() {
   run_for(base, 30);
   for (int i = 1; i < count; i += 2) {
     char into[2000];
-    EXPECT(::read(others[i], into, sizeof into) > 0);
+    ssize_t got = ::read(others[i], into, sizeof into);
+    for (int tries = 0; got <= 0 && tries < 600; ++tries) {
+      run_for(base, 30);
+      got = ::read(others[i], into, sizeof into);
+    }
+    EXPECT(got > 0);
     bufferevent_free(members[i]);
   }
   run_ready(base);
@@ -309,10 +319,13 @@ void freed_members() {
   event_base_free(base);
 }
 
+/// Longer than the tests take.
+constexpr timeval long_tick{1000, 0};
+
 /// A member that is left when its group is freed is no longer limited.
 void freed_group() {
   event_base* const base = event_base_new();
-  ev_token_bucket_cfg* const limit = ev_token_bucket_cfg_new(10, 10, 10, 10, nullptr);
+  ev_token_bucket_cfg* const limit = ev_token_bucket_cfg_new(10, 10, 10, 10, &long_tick);
   bufferevent_rate_limit_group* const group = bufferevent_rate_limit_group_new(base, limit);
   int fds[2];
   if (!make_sockets(fds)) std::abort();
@@ -336,7 +349,7 @@ void freed_group() {
 /// A limit that is used up must not look like the end of the stream.
 void used_up_limit() {
   event_base* const base = event_base_new();
-  ev_token_bucket_cfg* const limit = ev_token_bucket_cfg_new(5, 5, 5, 5, nullptr);
+  ev_token_bucket_cfg* const limit = ev_token_bucket_cfg_new(5, 5, 5, 5, &long_tick);
   int fds[2];
   if (!make_sockets(fds)) std::abort();
   Client client{base, {}};
@@ -359,7 +372,7 @@ void used_up_limit() {
 
 int main() {
   faults::replace_memory_functions();
-  ::alarm(60);
+  ::alarm(300);
   exchanges("sockets", Kind::sockets);
   exchanges("filters", Kind::filters);
   exchanges("pair", Kind::pair);

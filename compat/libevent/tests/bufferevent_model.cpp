@@ -207,7 +207,7 @@ int main(int argc, char** argv) {
   const unsigned long first = argc > 1 ? std::strtoul(argv[1], nullptr, 10) : 1;
   const unsigned long seeds = argc > 2 ? std::strtoul(argv[2], nullptr, 10) : 100;
   const int calls = argc > 3 ? std::atoi(argv[3]) : 300;
-  ::alarm(100);
+  ::alarm(300);
   for (unsigned long seed = first; seed != first + seeds; ++seed) Test(seed).run(calls);
   std::printf("%lu seeds of %d calls\n", seeds, calls);
 }

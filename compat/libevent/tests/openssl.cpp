@@ -37,7 +37,7 @@ extern "C" int setsockopt(int fd, int level, int option, const void* value,
 
 namespace {
 
-constexpr timeval test_limit{20, 0};
+constexpr timeval test_limit{60, 0};
 
 struct Free {
   void operator()(event_base* base) const { event_base_free(base); }

@@ -50,7 +50,7 @@ class Threads : public testing::Test {
   }
   template <class Condition>
   static bool wait_for(Condition condition) {
-    for (int i = 0; i < 5000; ++i) {
+    for (int i = 0; i < 60'000; ++i) {
       if (condition()) return true;
       std::this_thread::sleep_for(1ms);
     }

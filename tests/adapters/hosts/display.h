@@ -21,7 +21,7 @@ class Display {
     static Display display;
     return display;
   }
-  /// False if Xvfb is not installed, or has not started within 20 seconds.
+  /// False if Xvfb is not installed, or has not started within a minute.
   [[nodiscard]] bool is_open() const { return is_open_; }
 
  private:
@@ -35,7 +35,7 @@ class Display {
                                                  "3>" +
                                                  output},
                     folder_.path() + "/log");
-    for (int i = 0; i < 4'000 && !is_open_; ++i) {
+    for (int i = 0; i < 12'000 && !is_open_; ++i) {
       std::ifstream file(output);
       std::string number;
       is_open_ = bool(std::getline(file, number)) && !file.eof();

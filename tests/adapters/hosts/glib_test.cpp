@@ -59,9 +59,9 @@ GSource* add_reader(GMainContext* context, const UniqueFd& fd, int& count) {
   return source;
 }
 
-/// Runs `loop` until `done()`. Returns false after ten seconds.
+/// Runs `loop` until `done()`. Returns false after a minute.
 bool run_until(EventLoop& loop, const std::function<bool()>& done) {
-  return test::run_until(loop, done, 10s);
+  return test::run_until(loop, done, 1min);
 }
 
 test::RunHost runner(GMainContext* context) {

@@ -71,19 +71,25 @@ TEST(GtkHosts, windows_are_painted_and_idle_with_an_http_client_inside) {
   struct Ticks {
     Window& window;
     int count = 0;
+    int changes = 0;
+    int paints = 0;
   } ticks{window};
   // The window changes while requests are in flight, and not later, when the test measures what an
-  // idle program costs.
+  // idle program costs. On a busy machine, one painting could show two changes.
   const guint timer = g_timeout_add(
       50,
       [](gpointer data) -> gboolean {
         auto& self = *static_cast<Ticks*>(data);
-        if (++self.count <= 4) self.window.show(self.count);
+        ++self.count;
+        if (self.changes < 4 && self.window.paints() > self.paints) {
+          self.paints = self.window.paints();
+          self.window.show(++self.changes);
+        }
         return G_SOURCE_CONTINUE;
       },
       &ticks);
   test::expect_http_client_in_host(loop, runner(), ticks.count);
-  EXPECT_GE(window.paints(), paints_before + 3);
+  EXPECT_TRUE(runner()([&] { return window.paints() >= paints_before + 3; }));
   g_source_remove(timer);
   // A timer of the loop changes the window too.
   const int paints = window.paints();

@@ -45,15 +45,19 @@ inline Task<> ask(Endpoint server, std::string& answer) {
   if (count) answer = received.to_string();
 }
 
-/// Whether the thread uses less than a tenth of the processor while nothing is due for 200 ms.
+/// Whether the thread uses less than a tenth of the processor while nothing is due for 200 ms. The
+/// kernel charges a busy machine's interrupts to whatever runs.
 inline bool host_sleeps(EventLoop& loop, const RunHost& run) {
   using namespace std::chrono_literals;
-  bool is_over = false;
-  Timer end(loop, [&] { is_over = true; });
-  end.start(200ms);
-  const Duration before = processor_time();
-  if (!run([&] { return is_over; })) return false;
-  return processor_time() - before < 20ms;
+  for (int attempt = 0; attempt < 5; ++attempt) {
+    bool is_over = false;
+    Timer end(loop, [&] { is_over = true; });
+    end.start(200ms);
+    const Duration before = processor_time();
+    if (!run([&] { return is_over; })) return false;
+    if (processor_time() - before < 20ms) return true;
+  }
+  return false;
 }
 
 inline void expect_works_in_host(EventLoop& loop, const RunHost& run) {

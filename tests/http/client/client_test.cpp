@@ -426,12 +426,17 @@ TEST_P(HttpClient, an_upload_waits_for_a_slow_server) {
       static_cast<void>(co_await sleep_for(1h));
     }(std::move(stream), stalled);
   });
-  EXPECT_EQ(
-      error_of(client, streamed(Method::post, "http://" + listener->endpoint().to_string() + "/",
-                                std::make_unique<Endless>(produced))),
-      system_error(ETIMEDOUT));
-  EXPECT_EQ(stalled, 1);
-  EXPECT_LT(produced, std::size_t{64} * 1024 * 1024);
+  const std::string url = "http://" + listener->endpoint().to_string() + "/";
+  // On a busy machine, the time may end before the connection is accepted.
+  int attempts = 0;
+  do {
+    produced = 0;
+    EXPECT_EQ(error_of(client, streamed(Method::post, url, std::make_unique<Endless>(produced))),
+              system_error(ETIMEDOUT));
+    EXPECT_LT(produced, std::size_t{64} * 1024 * 1024);
+  } while (++attempts < 50 && stalled == 0);
+  EXPECT_GT(stalled, 0);
+  EXPECT_LE(stalled, attempts);
 }
 
 TEST_P(HttpClient, malformed_responses_fail_and_close_the_connection) {

@@ -160,11 +160,16 @@ TEST_F(HttpClientRetries, the_total_time_includes_the_body) {
   ClientOptions options;
   options.total_timeout = 50ms;
   Client client(loop, options);
-  EXPECT_EQ(got(client, ClientRequest(slow.url())),
-            "200 error in body: " + system_error(ETIMEDOUT).message());
+  std::string text;
+  // On a busy machine, the time may end before the head arrives.
+  for (int i = 0; i < 50 && !text.starts_with("200"); ++i)
+    text = got(client, ClientRequest(slow.url()));
+  EXPECT_EQ(text, "200 error in body: " + system_error(ETIMEDOUT).message());
   EXPECT_EQ(client.connections(), 0U);
   answers = {ok("done")};
-  EXPECT_EQ(got(client, ClientRequest(server.url())), "200 done");
+  ClientRequest patient(server.url());
+  patient.total_timeout = 1min;
+  EXPECT_EQ(got(client, std::move(patient)), "200 done");
 }
 
 TEST_F(HttpClientRetries, users_in_urls) {

@@ -137,6 +137,7 @@ Task<> answer(Executions& executions, Duration delay, Request& request, Response
 
 http::Server serve_answers(EventLoop& loop, Executions& executions, Duration delay) {
   http::ServerOptions options;
+  options.header_timeout = 200s;
   options.body_timeout = 200s;
   options.write_timeout = 200s;
   return or_throw(http::Server::listen(
@@ -155,6 +156,7 @@ http::Server serve_proxy(EventLoop& loop, std::vector<http::Upstream> upstreams)
   static std::optional<http::ReverseProxy> proxy;
   proxy.emplace(or_throw(http::ReverseProxy::create(loop, std::move(options))));
   http::ServerOptions mode;
+  mode.header_timeout = 200s;
   mode.body_timeout = 200s;
   mode.write_timeout = 200s;
   return or_throw(

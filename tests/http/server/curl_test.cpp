@@ -230,7 +230,7 @@ class CurlOracle : public testing::Test {
                                                    .working_directory = folder_.path(),
                                                    .input = Stdio::null(),
                                                    .output = Stdio::pipe(),
-                                                   .timeout = 20s}));
+                                                   .timeout = 1min}));
     Buffer output;
     while (true) {
       const auto got = co_await process.output().read(output);

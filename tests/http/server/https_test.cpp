@@ -61,10 +61,11 @@ TEST_P(Https, handlers_do_not_see_the_difference) {
   EXPECT_NE(received.find("\r\nStrict-Transport-Security: max-age=60; includeSubDomains\r\n"),
             std::string::npos);
   EXPECT_TRUE(received.ends_with("\r\n\r\n" + std::string(100'000, 'x')));
-  run([](http::Server& local) -> Task<> { co_await local.shut_down(10s); }(*server));
+  run([](http::Server& local) -> Task<> { co_await local.shut_down(1min); }(*server));
 }
 
-Task<> leave(Endpoint to, tls::ClientContext tls, std::size_t request_bytes) {
+Task<> leave(Endpoint to, tls::ClientContext tls, std::size_t request_bytes,
+             const bool& is_waiting) {
   auto stream = co_await connect("localhost", to.port(), std::move(tls));
   EXPECT_TRUE(stream);
   if (!stream) co_return;
@@ -72,7 +73,8 @@ Task<> leave(Endpoint to, tls::ClientContext tls, std::size_t request_bytes) {
   do requests += "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
   while (requests.size() < request_bytes);
   EXPECT_TRUE(co_await stream->write(std::string_view(requests)));
-  static_cast<void>(co_await sleep_for(10ms));
+  do static_cast<void>(co_await sleep_for(10ms));
+  while (!is_waiting);
   stream->close();
 }
 
@@ -81,17 +83,19 @@ bool Https::notices_the_end_behind(std::size_t request_bytes) {
   const test::Contexts contexts;
   http::ServerOptions options;
   options.listen.tls = contexts.server;
+  bool is_waiting = false;
   bool is_cancelled = false;
   auto server = or_throw(http::Server::listen(
       loop(), Endpoint::loopback_v4(0),
       [&](Request& request, Response&) -> Task<> {
+        is_waiting = true;
         co_await request.while_connected([](bool& cancelled) -> Task<> {
           const Result<> slept = co_await sleep_for(1h);
           cancelled = !slept;
         }(is_cancelled));
       },
       options));
-  run(leave(server.endpoint(), contexts.client, request_bytes));
+  run(leave(server.endpoint(), contexts.client, request_bytes, is_waiting));
   EXPECT_TRUE(run_until([&] { return server.connections() == 0; }));
   return is_cancelled;
 }

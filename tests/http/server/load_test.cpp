@@ -160,7 +160,9 @@ void replace_servers(http::VersionChoice version) {
     static_cast<void>(co_await sleep_for(1ms));
     response.send("hello");
   };
-  auto first = http::Server::listen(loop, Endpoint::loopback_v4(0), hello);
+  http::ServerOptions patient;
+  patient.drain_timeout = 1min;
+  auto first = http::Server::listen(loop, Endpoint::loopback_v4(0), hello, patient);
   ASSERT_TRUE(first);
   auto server = std::make_unique<http::Server>(std::move(*first));
   bool done = false;
@@ -184,12 +186,12 @@ void replace_servers(http::VersionChoice version) {
     const int before = answered;
     run_until([&] { return answered > before + 100; });
     UniqueFd listener(::dup(server->fd()));
-    auto next = i % 2 == 0 ? http::Server::adopt(loop, std::move(listener), slow)
-                           : http::Server::adopt(loop, std::move(listener), hello);
+    auto next = i % 2 == 0 ? http::Server::adopt(loop, std::move(listener), slow, patient)
+                           : http::Server::adopt(loop, std::move(listener), hello, patient);
     ASSERT_TRUE(next);
     bool is_shut = false;
     spawn(loop, [](http::Server& old, bool& ended) -> Task<> {
-      co_await old.shut_down(10s);
+      co_await old.shut_down(1min);
       ended = true;
     }(*server, is_shut));
     run_until([&] { return is_shut; });

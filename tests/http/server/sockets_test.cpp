@@ -47,8 +47,9 @@ class HttpSockets : public test::OnEveryBackend {
     server.reset();
     OnEveryBackend::TearDown();
   }
-  void serve(http::Handler handler, Endpoint at = Endpoint::loopback_v4(0)) {
-    auto opened = http::Server::listen(loop(), at, std::move(handler));
+  void serve(http::Handler handler, Endpoint at = Endpoint::loopback_v4(0),
+             http::ServerOptions options = {}) {
+    auto opened = http::Server::listen(loop(), at, std::move(handler), std::move(options));
     ASSERT_TRUE(opened) << opened.error().message();
     server = std::make_unique<http::Server>(std::move(*opened));
   }
@@ -86,7 +87,10 @@ TEST_P(HttpSockets, urgent_responses_of_http_2_overtake_what_is_not_sent) {
     static_cast<void>(co_await client.stream().write(client.out()));
     static_cast<void>(co_await sleep_for(100ms));
     client.get(3, "/urgent", {{"priority", "u=0"}});
-    const std::string lines = co_await client.exchange();
+    std::string lines;
+    // On a busy machine, the server may need longer than one of them waits.
+    for (int i = 0; i < 120 && lines.find("HEADERS 3 ") == std::string::npos; ++i)
+      lines += co_await client.exchange();
     EXPECT_LT(data_before(lines, "HEADERS 3 "), 1'000'000);
   }(loop(), server->endpoint()));
 }
@@ -170,7 +174,10 @@ TEST_P(HttpSockets, the_413_reaches_a_client_that_is_still_sending) {
 }
 
 TEST_P(HttpSockets, a_shutdown_under_load_fails_no_request) {
-  serve([](Request&, Response& response) { response.send("hello"); });
+  http::ServerOptions patient;
+  patient.drain_timeout = 1min;
+  serve([](Request&, Response& response) { response.send("hello"); }, Endpoint::loopback_v4(0),
+        std::move(patient));
   TaskScope clients(loop());
   int answered = 0;
   for (int i = 0; i < 10; ++i)
@@ -188,7 +195,7 @@ TEST_P(HttpSockets, a_shutdown_under_load_fails_no_request) {
       }
     }(server->endpoint(), answered));
   EXPECT_TRUE(run_until([&] { return answered > 200; }));
-  run([](http::Server& local) -> Task<> { co_await local.shut_down(10s); }(*server));
+  run([](http::Server& local) -> Task<> { co_await local.shut_down(1min); }(*server));
   EXPECT_TRUE(run_until([&] { return clients.empty(); }));
   EXPECT_EQ(server->connections(), 0U);
 }
@@ -218,7 +225,7 @@ TEST_P(HttpSockets, a_group_serves_on_several_threads) {
   EXPECT_TRUE(run_until([&] { return clients.empty(); }));
   EXPECT_EQ(handled, 100);
   run([](http::ServerGroup& server_group) -> Task<> {
-    co_await server_group.shut_down(10s);
+    co_await server_group.shut_down(1min);
   }(*opened));
   EXPECT_EQ(opened->connections(), 0U);
 }

@@ -105,7 +105,7 @@ Process start(EventLoop& loop, const FrontEnd& front_end, const std::string& fol
                                .input = Stdio::null(),
                                .output = Stdio::null(),
                                .group = ProcessGroup::new_group,
-                               .timeout = std::chrono::seconds(100)})
+                               .timeout = std::chrono::minutes(5)})
       .value();
 }
 

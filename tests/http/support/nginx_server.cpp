@@ -113,7 +113,7 @@ NginxServer::NginxServer(EventLoop& loop, const std::string& folder, std::string
              .output = Stdio::null(),
              .descriptors = {{.fd = listener.get(), .as = 3}},
              .group = ProcessGroup::new_group,
-             .timeout = std::chrono::seconds(100)}));
+             .timeout = std::chrono::minutes(5)}));
 }
 
 NginxServer::~NginxServer() { process_.terminate(Duration::zero()); }

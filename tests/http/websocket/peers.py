@@ -26,7 +26,7 @@ async def client(url, compression):
         await socket.send(["frag", "ment", "", "ed"])
         assert await socket.recv() == "fragmented"
         for _ in range(10):
-            await asyncio.wait_for(await socket.ping(), 10)
+            await asyncio.wait_for(await socket.ping(), 60)
         messages = [os.urandom(100) for _ in range(500)]
         for message in messages:
             await socket.send(message)

@@ -61,7 +61,7 @@ func answer(w http.ResponseWriter, r *http.Request) {
 		<-r.Context().Done()
 		cancelled.Add(1)
 	case "/cancelled":
-		for i := 0; i < 1000 && cancelled.Load() == 0; i++ {
+		for i := 0; i < 6000 && cancelled.Load() == 0; i++ {
 			time.Sleep(10 * time.Millisecond)
 		}
 		fmt.Fprint(w, cancelled.Load())

@@ -60,7 +60,7 @@ Process TlsPeerTest::start(const std::string& command, Stdio output) {
                                .output = output,
                                .error_output = output,
                                .group = ProcessGroup::new_group,
-                               .timeout = 30s})
+                               .timeout = 1min})
       .value();
 }
 

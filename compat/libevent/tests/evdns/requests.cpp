@@ -68,19 +68,22 @@ TEST_F(DnsFailover, a_rejected_packet_moves_the_requests_at_once) {
 TEST_F(DnsFailover, a_failed_server_is_not_asked) {
   Nameserver silent(base_, &no_response);
   Nameserver alive(base_, &respond_with_address);
-  silent.add_to(dns_);
-  alive.add_to(dns_);
   set("timeout", "0.05");
   set("max-timeouts", "1");
   set("initial-probe-timeout", "600");
-  for (int i = 0; i < 8; ++i) {
-    Result result;
-    resolve("name.test", result);
+  silent.add_to(dns_);
+  std::vector<Result> results(2);
+  for (Result& entry : results) resolve("name.test", entry);
+  // The server that answers must not fail, too, because the machine is busy.
+  set("timeout", "600");
+  alive.add_to(dns_);
+  for (Result& result : results) {
     wait_for(result);
     EXPECT_EQ(result.error, DNS_ERR_NONE);
   }
+  settle();
   const std::size_t asked = silent.queries.size();
-  EXPECT_LT(asked, 4U);
+  EXPECT_LE(asked, 4U);
   for (int i = 0; i < 20; ++i) {
     Result result;
     resolve("name.test", result);
@@ -97,6 +100,7 @@ TEST_F(DnsFailover, getaddrinfo_waits_for_the_second_server) {
     return respond(query, "\x81\x80", bytes("\0\0\0\0\0\0"), "");
   });
   set("timeout", "0.3");
+  set("attempts", "100");  // On a busy machine, the second server may be late, too.
   set("getaddrinfo-allow-skew", "0.01");
   silent.add_to(dns_);
   alive.add_to(dns_);

@@ -183,7 +183,7 @@ bool scenario(Run run, int failing, int answers) {
         event_base_loopbreak(hung.base);
       },
       &exchange);
-  constexpr timeval seconds{10, 0};
+  constexpr timeval seconds{60, 0};
   event_add(limit, &seconds);
   const bool was_reached = faults::fail_at(failing, [&] {
     run(exchange);

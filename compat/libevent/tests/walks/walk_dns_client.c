@@ -115,13 +115,21 @@ static void timeouts(void) {
   evdns_base_set_option(world.dns, "timeout", "0.3");
   evdns_base_set_option(world.dns, "initial-probe-timeout", "0.05");
   ask_and_wait(&world, DNS_IPv4_A, "drop.test", 0);
+  /* What is answered must not be repeated, however busy the machine is. */
+  evdns_base_set_option(world.dns, "timeout", "600");
   say("  the probe");
   evdns_base_set_option(world.dns, "initial-probe-timeout", "60");
   for (world.asked = 0; world.asked == 0;) event_base_loop(world.base, EVLOOP_ONCE);
   settle(&world);
   ask_and_wait(&world, DNS_IPv4_A, "one.test", 0);
+  evdns_base_set_option(world.dns, "timeout", "0.3");
   world.drop = 2;
-  ask_and_wait(&world, DNS_IPv4_A, "one.test", 0);
+  world.asked = results = 0;
+  ask(&world, DNS_IPv4_A, "one.test", 0);
+  while (world.asked < 2) event_base_loop(world.base, EVLOOP_ONCE);
+  evdns_base_set_option(world.dns, "timeout", "600");
+  wait_for(&world, 1);
+  evdns_base_set_option(world.dns, "timeout", "0.3");
   evdns_base_set_option(world.dns, "attempts", "1");
   world.drop = 1;
   ask_and_wait(&world, DNS_IPv6_AAAA, "one.test", 0);
@@ -129,6 +137,7 @@ static void timeouts(void) {
   evdns_base_search_add(world.dns, "test");
   say("  a search");
   ask_and_wait(&world, DNS_IPv6_AAAA, "drop", 0);
+  evdns_base_set_option(world.dns, "timeout", "600");
   ask_and_wait(&world, DNS_IPv6_AAAA, "servfail", 0);
   free_world(&world);
 }
@@ -286,6 +295,8 @@ static void two_servers(void) {
     add_server(&world, &silent);
     add_server(&world, &address);
     evdns_base_set_option(world.dns, "timeout", "0.3");
+    /* On a busy machine, the other one may be late, too. */
+    evdns_base_set_option(world.dns, "attempts", "100");
     for (i = 0; i < 3; ++i) {
       ask_and_wait(&world, DNS_IPv4_A, asked[i], 0);
       ask_and_wait(&world, DNS_IPv6_AAAA, asked[i], 0);
@@ -338,6 +349,7 @@ static void options(void) {
     say("  %s = %s: %d", options[i][0], options[i][1],
         evdns_base_set_option(world.dns, options[i][0], options[i][1]));
   SAY(evdns_base_nameserver_ip_add(world.dns, "127.0.0.2:5"));
+  evdns_base_set_option(world.dns, "timeout", "2");
   ask_and_wait(&world, DNS_IPv4_A, "One.CASE.test", DNS_QUERY_NO_SEARCH);
   free_world(&world);
 }
@@ -424,7 +436,7 @@ static void global(void) {
   SAY(evdns_clear_nameservers_and_suspend());
   SAY(evdns_nameserver_ip_add(text));
   SAY(evdns_resume());
-  SAY(evdns_set_option("timeout", "1", 0));
+  SAY(evdns_set_option("timeout", "100", 0));
   evdns_search_add("test");
   evdns_search_ndots_set(1);
   SAY(evdns_resolve_ipv4("one", 0, on_result, "four"));

@@ -195,9 +195,10 @@ static void pools(void) {
   struct evrpc_request_wrapper* context;
   start(&calls);
   say(" timeout");
-  evrpc_pool_set_timeout(calls.pool, 1);
+  evrpc_pool_set_timeout(calls.pool, 2);
   call(&calls, 7);
   run_until(calls.web.base, &calls.ended, 1);
+  evrpc_pool_set_timeout(calls.pool, 100);
   say(" context");
   context = EVRPC_MAKE_CTX(Double, number, number, calls.pool, &request, &reply, on_reply, NULL);
   SAY(evrpc_request_get_pool(context) == calls.pool);
