@@ -180,7 +180,7 @@ class Backend {
   /// False in the child after fork(2) until reopen(): the kernel objects still belong to the
   /// parent, and removing a registration would remove it for the parent too.
   [[nodiscard]] bool is_of_this_process() const noexcept { return process_.is_current(); }
-  /// reopen() has succeeded.
+  /// Called by reopen() when the kernel objects belong to this process.
   void set_reopened() noexcept { process_ = {}; }
 
   /// The timeout of a wait that begins now.

@@ -61,10 +61,14 @@ void Collector::State::add_loop(const std::shared_ptr<ObservedLoop>& loop) {
   const metrics::Labels labels = {{"loop", loop->name()}};
   add_rows(loop_rows, labels, [loop] { return read(*loop); });
   add("tambour_loop_running_callback_seconds",
-      "How long the callback that runs has taken; 0 if the loop waits.", labels, [loop] {
+      "How long the callback that runs has taken; 0 if the loop waits. Before the loop has "
+      "answered "
+      "once: the time since it was added.",
+      labels, [loop] {
         const auto monitor = loop->monitor();
-        if (monitor == nullptr) return double(loop->silence().count()) / 1e9;
-        const std::int64_t began_ns = monitor->running_since_ns();
+        const Duration silence = loop->silence();
+        if (silence > Duration::zero()) return double(silence.count()) / 1e9;
+        const std::int64_t began_ns = monitor != nullptr ? monitor->running_since_ns() : 0;
         if (began_ns == 0) return 0.0;
         const std::int64_t now_ns = monitor->clock_ns();
         return now_ns > began_ns ? double(now_ns - began_ns) / 1e9 : 0.0;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -25,10 +26,12 @@ namespace tambour::inspector {
 using LagHistogram = tambour::detail::loop::LagHistogram;
 using Monitor = tambour::detail::loop::Monitor;
 
-/// A loop of a group has a monitor as soon as it has answered for the first time.
+/// A loop of a group has a monitor after it has run the task that observe() posts.
 class ObservedLoop {
  public:
-  ObservedLoop(EventLoop& loop, std::string loop_name) : loop_(loop), name_(std::move(loop_name)) {}
+  /// `question`: expires when the loop has answered, or never will.
+  ObservedLoop(EventLoop& loop, std::string loop_name, std::weak_ptr<const void> question = {})
+      : loop_(loop), name_(std::move(loop_name)), question_(std::move(question)) {}
 
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
   /// May have been destroyed, unless the caller runs on its thread in a task that was posted to it.
@@ -44,9 +47,11 @@ class ObservedLoop {
     const std::lock_guard lock(mutex_);
     return monitor_;
   }
-  /// How long a loop without a monitor has not answered: a callback that began before the loop was
-  /// observed may block it.
-  [[nodiscard]] Duration silence() const noexcept { return Clock::now() - observed_at_; }
+  /// The time since the observation began, for a loop that has not answered yet: a callback that
+  /// began before may block it. Otherwise zero.
+  [[nodiscard]] Duration silence() const noexcept {
+    return question_.expired() ? Duration::zero() : Clock::now() - observed_at_;
+  }
   /// Returns false if the loop has not answered yet, or was destroyed. Throws like
   /// EventLoop::post().
   bool post(Callback<void()> function) const {
@@ -57,6 +62,7 @@ class ObservedLoop {
  private:
   EventLoop& loop_;
   const std::string name_;
+  const std::weak_ptr<const void> question_;
   const TimePoint observed_at_ = Clock::now();
   mutable std::mutex mutex_;
   std::shared_ptr<Monitor> monitor_;
@@ -83,12 +89,17 @@ using ObservedLoops = std::vector<std::shared_ptr<ObservedLoop>>;
 [[nodiscard]] inline ObservedLoops observe(LoopGroup& loops, const std::string& name) {
   ObservedLoops observed;
   for (std::size_t i = 0; i < loops.size(); ++i) {
-    observed.push_back(std::make_shared<ObservedLoop>(loops[i], name + '/' + std::to_string(i)));
-    loops[i].post([loop = observed.back()] {
-      static_cast<void>(tambour::detail::loop::core_of(loop->loop()).monitor(true));
-      // The loop does not time the callbacks that are left in this iteration: it has answered when
-      // they have ended.
-      loop->loop().post([loop] { loop->attach(); });
+    const auto question = std::make_shared<const int>();
+    observed.push_back(
+        std::make_shared<ObservedLoop>(loops[i], name + '/' + std::to_string(i), question));
+    loops[i].post([loop = observed.back(), question] {
+      loop->attach();
+      // The remaining callbacks of this iteration are not timed: the loop has answered when they
+      // have returned.
+      try {
+        loop->loop().post([question] {});
+      } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
+      }
     });
   }
   return observed;

@@ -157,15 +157,18 @@ void send_health(const State& state, Response& response) {
   bool is_blocked = false;
   blocked.begin_array();
   for (const auto& loop : state.loops()) {
-    const auto monitor = loop->monitor();
-    const Monitor::Reading reading = monitor != nullptr ? monitor->read() : Monitor::Reading();
-    const std::int64_t ns =
-        monitor != nullptr ? running_ns(*monitor, reading) : loop->silence().count();
+    std::int64_t ns = loop->silence().count();
+    std::string running;
+    if (const auto monitor = loop->monitor(); ns == 0 && monitor != nullptr) {
+      const Monitor::Reading reading = monitor->read();
+      ns = running_ns(*monitor, reading);
+      running = text_of(reading.running);
+    }
     if (ns <= state.options.stall_max.count()) continue;
     is_blocked = true;
     blocked.begin_object()
         .member("loop", loop->name())
-        .member("running", text_of(reading.running))
+        .member("running", running)
         .member("seconds", seconds(ns))
         .end_object();
   }

@@ -46,7 +46,7 @@ class Cares : public test::AdapterTest {
     endpoint = server->endpoint();
   }
 
-  /// A channel that asks the server, again after `timeout_ms`.
+  /// A channel that sends a query up to `tries` times, first with a timeout of `timeout_ms`.
   [[nodiscard]] std::unique_ptr<AresChannel> open(int timeout_ms = 1'000, int tries = 3) {
     ares_options options{};
     options.timeout = timeout_ms;

@@ -147,7 +147,7 @@ TEST_P(ForkUnderLoad, each_child_works_and_the_parent_loses_nothing) {
   {
     std::jthread load([this](const std::stop_token& stop) { make_load(stop); });
     const std::size_t forks = test::scaled(1000);
-    // A busy machine may have kept the thread from making a load meanwhile.
+    // On a busy machine, the thread may have posted too few tasks: continue until it has.
     for (std::size_t i = 0; (i < forks || tasks_posted <= forks) && !HasFatalFailure(); ++i)
       fork_once();
   }

@@ -191,7 +191,7 @@ TEST_P(Hosting, regular_files_are_always_ready) {
   FdWatcher reader(loop(), file.get(), Events::read, [this](Events) { ++calls; });
   ASSERT_TRUE(reader.start());
   if (is(BackendKind::io_uring)) {
-    run_iterations(5);  // Its descriptor may stay quiet.
+    run_iterations(5);  // The descriptor of the loop may not become readable.
   } else {
     EXPECT_TRUE(host_until([this] { return calls >= 5; }));
   }

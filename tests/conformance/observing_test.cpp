@@ -79,17 +79,17 @@ TEST_P(Observing, counts_what_the_loop_does) {
 TEST_P(Observing, counts_wakeups_by_other_threads) {
   loop().ref();
   // A spinning loop may not be waiting when the task is posted.
-  const bool spins = options().spin > Duration::zero();
+  const bool is_spinning = options().spin > Duration::zero();
   unsigned posted = 0;
   std::atomic<unsigned> handled = 0;
   std::atomic<bool> over = false;
   std::thread other([&] {
-    // Once, unless a busy machine has kept the loop from waiting in time.
+    // Posts again if the loop was not waiting, as may happen on a busy machine.
     while (!over) {
       std::this_thread::sleep_for(20ms);
       ++posted;
       loop().post([&] {
-        over = spins || loop().stats().wakeups > 0;
+        over = is_spinning || loop().stats().wakeups > 0;
         if (over) loop().stop();
         ++handled;
       });
@@ -100,7 +100,7 @@ TEST_P(Observing, counts_wakeups_by_other_threads) {
   other.join();
   loop().unref();
   EXPECT_LE(loop().stats().wakeups, posted);
-  if (!spins) {
+  if (!is_spinning) {
     EXPECT_GE(loop().stats().wakeups, 1U);
   }
 }
@@ -110,7 +110,7 @@ TEST_P(Observing, measures_times_on_request) {
   measured.measure_times = true;
   EventLoop timed(measured);
   Timer timer(timed, [] { std::this_thread::sleep_for(5ms); });
-  // Once, unless a busy machine has kept the loop from waiting until the timer was due.
+  // Runs again if the timer was due before the loop waited, as may happen on a busy machine.
   for (int i = 0; i < 100 && timed.stats().wait_time < 9ms; ++i) {
     timer.start(10ms);
     timed.run();

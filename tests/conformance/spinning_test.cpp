@@ -50,7 +50,7 @@ TEST_P(Spinning, a_loop_with_rare_events_waits_in_the_kernel) {
   });
   // The first waits train the moving average.
   while (reads < 10) loop.run_once();
-  // Again, if a busy machine has delayed the writer: its pauses are then of different lengths.
+  // Measures again if the limit is exceeded: on a busy machine, the pauses of the writer differ.
   Duration used = Duration::max();
   for (int i = 0; i < 10 && used >= 40ms; ++i) {
     const Duration before = test::processor_time();

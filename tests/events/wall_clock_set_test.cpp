@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 
 class WallClockSet : public SettableClockTest {
  protected:
-  /// Begins at a full hour, so that no half hour begins unless a test sets the clock.
+  /// Sets the clock to a full hour, so that no half hour begins unless a test sets the clock.
   void SetUp() override {
     SettableClockTest::SetUp();
     settable.set_by(1h - wall_now().time_since_epoch() % 1h);

@@ -103,7 +103,7 @@ async def check_loops(page):
     await page.click("#pause")
     refreshes = int(await page.evaluate("document.body.dataset.refreshes"))
     await asyncio.sleep(0.9)
-    # One may have been under way.
+    # One refresh may have been in progress.
     expect(int(await page.evaluate("document.body.dataset.refreshes")) <= refreshes + 1,
            "it is not paused")
     await page.click("#pause")

@@ -158,7 +158,8 @@ TEST_F(Collectors, answer_on_every_loop_and_without_waiting_for_one_that_is_bloc
   while (!is_added) std::this_thread::yield();
   auto debug =
       or_throw(http::Server::listen(loop_, Endpoint::loopback_v4(0), collector->handler()));
-  // The handler waits for a second, in which a busy machine may keep the loop from answering.
+  // The handler waits for the loop for at most a second. On a busy machine, the loop may not answer
+  // in that time.
   double connections = -1;
   while (connections < 0) {
     connections =
@@ -194,6 +195,26 @@ TEST_F(Collectors, outlive_loops) {
   loop.reset();
   EXPECT_EQ(value("tambour_loop_iterations_total{loop=\"main\"}"), iterations);
   EXPECT_EQ(value("tambour_loop_running_callback_seconds{loop=\"main\"}"), 0);
+}
+
+TEST(CollectorsOfGroups, a_loop_that_ends_before_it_answers_is_not_blocked) {
+  metrics::Registry registry;
+  Collector collector(registry);
+  std::optional<LoopGroup> group(LoopGroupOptions{.threads = 1});
+  std::atomic<bool> is_blocked = false;
+  std::atomic<bool> ends = false;
+  (*group)[0].post([&] {
+    is_blocked = true;
+    while (!ends) std::this_thread::yield();
+  });
+  while (!is_blocked) std::this_thread::yield();
+  collector.add(*group, "web");
+  group->stop();
+  ends = true;
+  group.reset();
+  EXPECT_EQ(value_in(metrics::format_metrics(registry),
+                     "tambour_loop_running_callback_seconds{loop=\"web/0\"}"),
+            0);
 }
 
 TEST_F(Collectors, have_names_as_promtool_wants_them) {

@@ -224,10 +224,11 @@ TEST_F(Inspectors, make_profiles_if_the_process_has_a_profiler) {
 
 TEST_F(Inspectors, name_the_callback_that_blocks_a_loop) {
   listen({.stall_max = 20ms, .patience = 50ms});
-  // A busy machine may stop a callback of any loop for as long, and keep loops from answering.
+  // On a busy machine, a callback may take longer than `stall_max`, and a loop may not have
+  // answered yet.
   while (!page("/health").starts_with(R"({"is_healthy":true)")) std::this_thread::sleep_for(1ms);
-  // Callbacks of the iteration in which a loop is observed first are not timed.
-  while (python("/loops", "all(\"iterations\" in l for l in a[\"loops\"])") != "True") continue;
+  // Callbacks of the iteration in which the observation begins are not timed.
+  while (python("/loops", "all(l.get(\"iterations\") for l in a[\"loops\"])") != "True") continue;
   std::atomic<bool> is_blocked = false;
   std::atomic<bool> ends = false;
   loops_[1].post([&] {

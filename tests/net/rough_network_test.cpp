@@ -155,7 +155,8 @@ TEST(SilentPeers, each_peer_that_stops_responding_is_closed_once) {
                                   bytes.clear();
                                   // Half of them by Tambour's idle timeout, the other half by
                                   // TCP_USER_TIMEOUT of the kernel, which counts unacknowledged
-                                  // bytes. Not before all are connected, which may take longer.
+                                  // bytes. Not set in on_connection: connecting all may take
+                                  // longer.
                                   if (++heard % 2 == 0) {
                                     peer.set_idle_timeout(500ms);
                                   } else {

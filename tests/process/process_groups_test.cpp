@@ -149,7 +149,7 @@ TEST_P(ProcessGroups, terminate_ends_members_that_outlive_the_leader) {
 }
 
 TEST_P(ProcessGroups, timeout_ends_members_that_outlive_the_leader) {
-  // The time may be over before the shell has done anything.
+  // Waits for no output: the time limit may expire before the shell has written any.
   auto process = Process::spawn(loop, {.arguments = {"/bin/sh", "-c", stubborn + "exec sleep 1000"},
                                        .output = Stdio::pipe(),
                                        .group = ProcessGroup::new_group,

@@ -134,7 +134,8 @@ TEST_P(ProxiedGroups, may_be_served_by_callbacks) {
 
 TEST_P(ProxiedGroups, without_a_header_do_not_block_others_and_are_refused) {
   for (const Placement placement : {Placement::round_robin, Placement::peer_address}) {
-    // The time limit holds for those that send a header as well, so it is long while there are any.
+    // The limit also applies to peers that send a header, which must not exceed it on a busy
+    // machine.
     for (const Duration limit : {Duration(1h), Duration(50ms)}) {
       const bool is_long = limit > 1min;
       LoopGroup group(of(2));

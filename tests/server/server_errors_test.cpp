@@ -268,7 +268,8 @@ TEST_P(ServerErrors, at_most_ten_lines_a_second_are_written) {
   for (int i = 0; i < 25; ++i) run(say_and_wait_for_end(server->endpoint()));
   EXPECT_TRUE(run_until([this] { return server->handler_exceptions() == 25; }));
   const std::string written = testing::internal::GetCapturedStderr();
-  // One second may have begun before, and each later one has a line that counts what was left out.
+  // A second may have begun before the test. Each later one has a line that counts what was left
+  // out.
   const auto seconds = 2 + (Clock::now() - began) / 1s;
   EXPECT_LE(std::ranges::count(written, '\n'), 11 * seconds - 1) << written;
 }

@@ -459,7 +459,8 @@ TEST_P(ServerGroups, shutdown_tokens_notify_each_loop_on_its_thread) {
     run([](TcpServerGroup& local, EventLoop& first, const std::atomic<int>& waiting) -> Task<> {
       std::vector<TcpStream> all;
       co_await test::connect_all(local.endpoint(), 6, all);
-      // Not connections(): one on its way to its loop would find its token stopped already.
+      // Not connections(), which also counts one that has not reached its loop: its token would be
+      // stopped before the handler runs.
       while (waiting < 6) static_cast<void>(co_await sleep_for(1ms));
       EXPECT_FALSE(local.shutdown_token(first).stop_requested());
       // Without the notice, it would wait for an hour.

@@ -218,7 +218,7 @@ TEST_P(WorkerPools, destroying_the_pool_ends_queued_calls) {
   spawn(loop(),
         call_and_record(*pool, [&] { begun.open(), std::this_thread::yield(), ++calls; }, results));
   begun.pass();
-  // If it runs, then until the pool has dropped what is queued behind it.
+  // If this call runs, it returns when the pool has dropped the calls that are queued behind it.
   pool->submit([&closing] { closing.pass(); });
   spawn(loop(), call_and_record(*pool, [&] { ++calls; }, results));
   Callback<void()> dropped = [&calls, held = std::make_unique<int>(1),

@@ -210,7 +210,7 @@ TEST_P(TlsConnect, the_time_limit_covers_everything) {
   ConnectOptions options(contexts.client);
   options.timeout = 50ms;
   ConnectError late = outcome(options, std::string("localhost"), port);
-  // On a busy machine, the time may end before the handshake begins.
+  // On a busy machine, the time limit may expire before the handshake begins.
   for (int i = 0; i < 50 && late.step() != ConnectStep::tls; ++i)
     late = outcome(options, std::string("localhost"), port);
   expect(late, system_error(ETIMEDOUT), ConnectStep::tls);

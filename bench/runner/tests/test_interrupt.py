@@ -5,7 +5,7 @@ import subprocess
 import time
 
 import pytest
-from test_session import alive
+from test_session import survives
 
 
 @pytest.mark.parametrize("number, status", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -28,4 +28,4 @@ def test_results_so_far_are_written(build, number, status):
     assert {e["subject"] for e in document["results"]} == {"tambour", "libev", "tambour-aa"}
     assert document["machine"]["notes"][0].startswith("stopped early")
     assert "stopped early" in build.page()
-    assert not any(map(alive, files))
+    assert not any(map(survives, files))

@@ -22,17 +22,17 @@ from runner.results import Results
 from runner.suite import Suite
 
 
-def alive(pid_file: Path) -> bool:
-    """Whether the process is still there after a minute: it may take a while to end when killed."""
+def survives(pid_file: Path) -> bool:
+    """Whether the process still exists after a minute: a killed process may take a while to end."""
     end = time.monotonic() + 60
-    while running(pid_file):
+    while is_running(pid_file):
         if time.monotonic() > end:
             return True
         time.sleep(0.01)
     return False
 
 
-def running(pid_file: Path) -> bool:
+def is_running(pid_file: Path) -> bool:
     try:
         state = Path(f"/proc/{pid_file.read_text().strip()}/stat").read_text().rsplit(")")[1]
         return state.split()[0] not in "XZ"
@@ -175,7 +175,7 @@ def test_hanging_subject_is_killed_with_its_process_group(build):
     reasons = [e["reason"] for e in build.document()["skipped"] if e["subject"] == "libev"]
     assert reasons[:2] == ["killed at its time limit of 2 s"] * 2
     assert reasons[2].startswith("skipped after it exceeded the time limit")
-    assert not alive(build.bench / "child.pid") and not alive(build.bench / "grandchild.pid")
+    assert not survives(build.bench / "child.pid") and not survives(build.bench / "grandchild.pid")
 
 
 def test_budget_limits_rounds_but_keeps_enough_for_an_interval(build):

@@ -25,7 +25,7 @@ $limit->stop;
 
 {
     my $order;
-    for (1 .. 50) {    # On a busy machine, the timer for "a" may start late.
+    for (1 .. 50) {    # On a busy machine, the timer for "a" may be started too late.
         $order = "";
         $reactor->timer (0.02 => sub { $order .= "b" });
         $reactor->timer (0.01 => sub { $order .= "a" });

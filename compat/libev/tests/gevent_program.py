@@ -48,7 +48,7 @@ def echoes():
 
 
 def timers():
-    for _ in range(50):  # On a busy machine, one may start late.
+    for _ in range(50):  # On a busy machine, one may be started too late.
         order = []
         for ms in (30, 10, 20, 0):
             gevent.spawn_later(ms / 1000, order.append, ms)

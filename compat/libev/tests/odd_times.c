@@ -111,7 +111,8 @@ static int endless_sleep(void) {
   ev_sleep(INFINITY);
   if (ev_time() - before < .01) return 6;
   before = ev_time();
-  if (setitimer(ITIMER_REAL, &alarm, NULL)) abort(); /* A busy machine may be late for the last. */
+  if (setitimer(ITIMER_REAL, &alarm, NULL))
+    abort(); /* Otherwise, the next signal may be due at once. */
   ev_sleep(1e300);
   if (setitimer(ITIMER_REAL, &none, NULL)) abort();
   return ev_time() - before < .001 ? 7 : 0;

@@ -287,7 +287,7 @@ static void data_and_intervals(void) {
   io.data = "io";
   ev_io_start(loop, &io);
   put(ends.write, "x");
-  before = ev_now(loop); /* The interval begins with the former iteration. */
+  before = ev_now(loop); /* The interval begins at the previous iteration. */
   ev_run(loop, EVRUN_ONCE);
   say("io after the interval: %d", ev_time() - before >= .045);
   /* The loop does not pause if a callback has sent an ev_async. */

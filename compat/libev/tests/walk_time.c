@@ -248,7 +248,7 @@ static void no_timerfd(void) {
   w.data = "periodic";
   ev_timer_init(&timer, on_timer, .005, 0.);
   timer.data = "timer";
-  /* The first one also if both are due when a busy machine goes on. */
+  /* Runs first, even if a busy machine delays the loop until both are due. */
   ev_set_priority(&timer, 1);
   ev_periodic_start(loop, &w);
   ev_timer_start(loop, &timer);

@@ -257,15 +257,15 @@ void no_descriptors() {
   none.rlim_cur = 0;
   ::setrlimit(RLIMIT_NOFILE, &none);
   const timeval bound{0, 500'000};
-  bool spins = true;
-  // The kernel charges a busy machine's interrupts to whatever runs.
-  for (int i = 0; i < 5 && spins; ++i) {
+  bool is_spinning = true;
+  // On a busy machine, the kernel may charge interrupts to this process: up to five attempts.
+  for (int i = 0; i < 5 && is_spinning; ++i) {
     const double start = cpu_seconds();
     event_base_loopexit(base, &bound);
     event_base_dispatch(base);
-    spins = cpu_seconds() - start >= 0.01;
+    is_spinning = cpu_seconds() - start >= 0.01;
   }
-  EXPECT(!spins);
+  EXPECT(!is_spinning);
   EXPECT(accepted == 0);
   ::setrlimit(RLIMIT_NOFILE, &before);
   for (int i = 0; i < 240 && accepted == 0; ++i) run_for(base, 250);

@@ -75,7 +75,8 @@ TEST(GtkHosts, windows_are_painted_and_idle_with_an_http_client_inside) {
     int paints = 0;
   } ticks{window};
   // The window changes while requests are in flight, and not later, when the test measures what an
-  // idle program costs. On a busy machine, one painting could show two changes.
+  // idle program costs. Each change waits for the painting of the one before it: on a busy machine,
+  // one painting could show two.
   const guint timer = g_timeout_add(
       50,
       [](gpointer data) -> gboolean {

@@ -45,8 +45,8 @@ inline Task<> ask(Endpoint server, std::string& answer) {
   if (count) answer = received.to_string();
 }
 
-/// Whether the thread uses less than a tenth of the processor while nothing is due for 200 ms. The
-/// kernel charges a busy machine's interrupts to whatever runs.
+/// Whether the thread uses less than a tenth of the processor while nothing is due for 200 ms. On a
+/// busy machine, the kernel may charge interrupts to this thread: up to five attempts.
 inline bool host_sleeps(EventLoop& loop, const RunHost& run) {
   using namespace std::chrono_literals;
   for (int attempt = 0; attempt < 5; ++attempt) {

@@ -427,7 +427,7 @@ TEST_P(HttpClient, an_upload_waits_for_a_slow_server) {
     }(std::move(stream), stalled);
   });
   const std::string url = "http://" + listener->endpoint().to_string() + "/";
-  // On a busy machine, the time may end before the connection is accepted.
+  // On a busy machine, the time limit may expire before the connection is accepted.
   int attempts = 0;
   do {
     produced = 0;

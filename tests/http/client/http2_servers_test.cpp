@@ -329,7 +329,7 @@ TEST_F(Http2ServersOfGo, either_side_cancels_a_stream) {
 
 TEST_F(Http2ServersOfGo, a_request_is_completed_while_the_server_shuts_down) {
   EXPECT_EQ(got(*client_, ClientRequest(url_ + "/shutdown")), "last");
-  // On a busy machine, the server may begin to shut down after its answer.
+  // On a busy machine, GOAWAY may arrive after the response.
   run([](const Client& http_client) -> Task<> {
     for (int i = 0; i < 6'000 && http_client.http_2_stats().goaways == 0; ++i)
       static_cast<void>(co_await sleep_for(10ms));

@@ -161,7 +161,7 @@ TEST_F(HttpClientRetries, the_total_time_includes_the_body) {
   options.total_timeout = 50ms;
   Client client(loop, options);
   std::string text;
-  // On a busy machine, the time may end before the head arrives.
+  // On a busy machine, the time limit may expire before the head arrives.
   for (int i = 0; i < 50 && !text.starts_with("200"); ++i)
     text = got(client, ClientRequest(slow.url()));
   EXPECT_EQ(text, "200 error in body: " + system_error(ETIMEDOUT).message());

@@ -250,7 +250,7 @@ TEST_P(HttpUnsolicited, the_total_time_limit_ends_a_body_that_never_ends) {
   Error error;
   run([](Client& http_client, std::string url, Error& into) -> Task<> {
     auto response = co_await http_client.get(url);
-    // On a busy machine, the time may end before the head arrives.
+    // On a busy machine, the time limit may expire before the head arrives.
     for (int i = 0; i < 50 && !response; ++i) response = co_await http_client.get(url);
     EXPECT_TRUE(response);
     if (!response) co_return;

@@ -74,7 +74,7 @@ TEST_F(DnsFailover, a_failed_server_is_not_asked) {
   silent.add_to(dns_);
   std::vector<Result> results(2);
   for (Result& entry : results) resolve("name.test", entry);
-  // The server that answers must not fail, too, because the machine is busy.
+  // On a busy machine, the server that answers must not be marked as failed, too.
   set("timeout", "600");
   alive.add_to(dns_);
   for (Result& result : results) {
@@ -100,7 +100,7 @@ TEST_F(DnsFailover, getaddrinfo_waits_for_the_second_server) {
     return respond(query, "\x81\x80", bytes("\0\0\0\0\0\0"), "");
   });
   set("timeout", "0.3");
-  set("attempts", "100");  // On a busy machine, the second server may be late, too.
+  set("attempts", "100");  // On a busy machine, queries to the second one may time out.
   set("getaddrinfo-allow-skew", "0.01");
   silent.add_to(dns_);
   alive.add_to(dns_);

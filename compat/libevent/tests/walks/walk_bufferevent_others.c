@@ -382,7 +382,7 @@ static void refills(void) {
   bufferevent_set_rate_limit(p.bev, cfg);
   put(p.other, "0123456789abcdef");
   bufferevent_write(p.bev, "0123456789abcdef", 16);
-  /* A busy machine misses some of the refills. */
+  /* On a busy machine, several ticks may cause one refill. */
   for (i = 0; i < 100 && (evbuffer_get_length(bufferevent_get_input(p.bev)) < 16 ||
                           evbuffer_get_length(bufferevent_get_output(p.bev)) > 0);
        ++i) {

@@ -341,7 +341,7 @@ static void run_until_quiet(struct event_base* base) {
   struct timeval bound = {0, 100000};
   event_base_loopexit(base, &bound);
   event_base_dispatch(base);
-  turn(base); /* The loop may have had one iteration only. */
+  turn(base); /* On a busy machine, the loop may have run only one iteration. */
 }
 
 static void connections(void) {

@@ -115,7 +115,7 @@ static void timeouts(void) {
   evdns_base_set_option(world.dns, "timeout", "0.3");
   evdns_base_set_option(world.dns, "initial-probe-timeout", "0.05");
   ask_and_wait(&world, DNS_IPv4_A, "drop.test", 0);
-  /* What is answered must not be repeated, however busy the machine is. */
+  /* A query that is answered must not be repeated, even on a busy machine. */
   evdns_base_set_option(world.dns, "timeout", "600");
   say("  the probe");
   evdns_base_set_option(world.dns, "initial-probe-timeout", "60");
@@ -295,7 +295,7 @@ static void two_servers(void) {
     add_server(&world, &silent);
     add_server(&world, &address);
     evdns_base_set_option(world.dns, "timeout", "0.3");
-    /* On a busy machine, the other one may be late, too. */
+    /* On a busy machine, queries to the server that answers may time out, too. */
     evdns_base_set_option(world.dns, "attempts", "100");
     for (i = 0; i < 3; ++i) {
       ask_and_wait(&world, DNS_IPv4_A, asked[i], 0);

@@ -103,7 +103,7 @@ static void close_peer(void) {
     calls = 0;
     SAY(event_add(ev, &late));
     SAY(event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK));
-    /* Otherwise, a busy machine would report both at once. */
+    /* With a short timeout from the start, a busy machine could report both at once. */
     if (calls == 0) {
       SAY(event_add(ev, &soon));
       SAY(event_base_loop(base, EVLOOP_ONCE));
