@@ -18,15 +18,13 @@
 #include <tambour/http/message.h>
 #include <tambour/task/task.h>
 
-namespace tambour::http {
-namespace detail {
+namespace tambour::http::detail {
 class BodyStream;
 struct BodyAccess;
-namespace coding {
+}  // namespace tambour::http::detail
+namespace tambour::http::detail::coding {
 class BodyDecoder;
-}
-}  // namespace detail
-}  // namespace tambour::http
+}  // namespace tambour::http::detail::coding
 
 #pragma GCC visibility push(default)
 

@@ -15,15 +15,11 @@
 #include <tambour/net/byte_stream.h>
 #include <tambour/task/task.h>
 
-namespace tambour::http {
-namespace detail {
-
+namespace tambour::http::detail {
 class Exchange;
 class ResponseFilter;
 class ResponseSink;
-
-}  // namespace detail
-}  // namespace tambour::http
+}  // namespace tambour::http::detail
 
 #pragma GCC visibility push(default)
 
