@@ -62,12 +62,11 @@ void Collector::State::add_loop(const std::shared_ptr<ObservedLoop>& loop) {
   add_rows(loop_rows, labels, [loop] { return read(*loop); });
   add("tambour_loop_running_callback_seconds",
       "How long the callback that runs has taken; 0 if the loop waits. Before the loop has "
-      "answered "
-      "once: the time since it was added.",
+      "answered once: the time since it was added.",
       labels, [loop] {
-        const auto monitor = loop->monitor();
         const Duration silence = loop->silence();
-        if (silence > Duration::zero()) return double(silence.count()) / 1e9;
+        if (silence > Duration::zero()) return seconds_of(silence);
+        const auto monitor = loop->monitor();
         const std::int64_t began_ns = monitor != nullptr ? monitor->running_since_ns() : 0;
         if (began_ns == 0) return 0.0;
         const std::int64_t now_ns = monitor->clock_ns();
